@@ -93,7 +93,8 @@ pub struct Scenario {
     pub offsets: &'static [usize],
     /// Messages per queue pair in the measured part; more if that is less than so many windows.
     pub count: usize,
-    /// Windows of the measured part at least: its end, when what is outstanding comes in, counts with the rest.
+    /// Windows of the measured part, unless these are more than [`ENOUGH`] bytes; two at least. Of two, the first comes in at once and the second after one way: half of the true time where
+    /// the way is what limits.
     pub rounds: usize,
     /// Bytes of memory, at each end, over which all messages of a direction are strewn; 0: one place per message outstanding.
     pub set: usize,
@@ -158,6 +159,8 @@ pub(super) const BASE: Scenario = Scenario {
     bar: None,
     aims: &[],
 };
+/// Bytes of a queue pair behind which more windows change nothing: the wire has been the limit for long.
+const ENOUGH: usize = 4 << 20;
 /// Queue pairs of a card of 512 bits that a program can have, but for a few: of 1,024 contexts each function has one for management.
 pub(super) const ALL: usize = 1016;
 const LARGE: Scenario = Scenario { rig: Rig::Large4096, size: 262_144, qps: 1, both: true, measure: Measure::Efficiency, windows: &[8, 2], count: 24, ..BASE };
@@ -437,7 +440,9 @@ impl Point {
 
     /// Messages per queue pair before the measured part, and in it.
     pub fn counts(&self) -> (u64, u64) {
-        (self.window.min(128) as u64, self.scenario.count.max(self.scenario.rounds * self.window) as u64)
+        let Scenario { count, rounds, size, .. } = *self.scenario;
+        let windows = (rounds * self.window).min(ENOUGH / size).max(2 * self.window);
+        (self.window.min(128) as u64, count.max(windows) as u64)
     }
 
     /// What it has to reach now.

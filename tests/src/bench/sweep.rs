@@ -17,9 +17,7 @@ const LATENCIES: &[u32] = &[250, 500, 1000];
 const OFFSETS: &[usize] = &[0, 16];
 
 const fn write(name: &'static str, what: &'static str, size: usize) -> Scenario {
-    // A window of small messages takes no longer than one message's way.
-    let rounds = if size <= 4096 { 16 } else { 2 };
-    Scenario { name, what, rig: Rig::Large4096, size, qps: QPS, measure: Measure::Efficiency, windows: WINDOWS, latencies: LATENCIES, offsets: OFFSETS, count: 16, rounds, ..BASE }
+    Scenario { name, what, rig: Rig::Large4096, size, qps: QPS, measure: Measure::Efficiency, windows: WINDOWS, latencies: LATENCIES, offsets: OFFSETS, count: 16, rounds: 16, ..BASE }
 }
 
 /// By size.
