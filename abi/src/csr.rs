@@ -139,6 +139,10 @@ pub const FLOW_GROUPS_AT: u32 = 8;
 pub const FLOW_NOW: u32 = 2;
 /// log2 of a tick's cycles.
 pub const FLOW_TICK: u32 = 14;
+/// Word of the line [`FLOW_COMMAND`] whose writing, with a function's number, takes away what that function may send, if it is verified: nothing of it leaves then until it gets a new line.
+pub const FLOW_CLOSE: u32 = 31;
+/// From this bit on of the word [`FLOW_SIZES`], 8 bits: log2 of the lines of a way of the table of addresses that functions may send from.
+pub const FLOW_BINDS_AT: u32 = 16;
 /// Line of `space::FLOW` with the answer to the last command that reads: see `ferric_abi::switch::table::READ`.
 pub const FLOW_ANSWER: u32 = 3;
 /// Bits of word 0 of the line [`FLOW_COMMAND`] as it is read: the last command named nothing that there is; the tables are being emptied, or read.

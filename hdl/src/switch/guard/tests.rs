@@ -1,0 +1,1 @@
+//! Frames of functions through the block.
