@@ -306,6 +306,17 @@ macro_rules! context_records {
             roce: bool[1] "It may send RoCE.";
             rsvd0: u64[54] "Zero.";
         }
+        #[doc = "What became of the frames that a function has sent while it was verified: each counts once (`SwitchCause` where it was dropped). Line `FLOW_SENDERS` + function of `space::FLOW`; writing it does nothing."]
+        SenderCounts [64] {
+            verified: u64[64] "Gone on.";
+            deep: u64[64] "Dropped: the parser does not understand the frame.";
+            spoof_mac: u64[64] "Dropped: a source MAC address that is not the function's.";
+            spoof_ip: u64[64] "Dropped: a source IP address that is not the function's, or from the port of a DHCP server.";
+            spoof_arp: u64[64] "Dropped: ARP or neighbour discovery that speaks for others, or in more than the plainest form; a router advertisement.";
+            tag_denied: u64[64] "Dropped: a tag, and the function is no trunk.";
+            roce_denied: u64[64] "Dropped: RoCE, and the function may send none.";
+            underlay_denied: u64[64] "Dropped: for an address where a tunnel ends, or for the tunnels' UDP port.";
+        }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {
             ip: u128[128] "IP address that is sought, of the version of `source`.";

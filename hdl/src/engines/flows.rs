@@ -22,14 +22,14 @@ pub const FLOWS: Engine = Engine {
     doorbells: &[],
     commands: program::FLOWS,
     reset: Some(program::RESET_FLOWS),
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, LY, LZ, GY, SY>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, LY, LZ, LG, GY, SY>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 6. `LZ`: log2 of the lines of a way of the table of addresses that functions send from. `GY`: groups of wildcard rules.
-fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const LZ: usize, const GY: usize, const SY: usize>(a: &mut Assembly) {
+/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 6. `LZ`: log2 of the lines of a way of the table of addresses that functions send from. `LG`: log2 of the counters of functions, 8 of each. `GY`: groups of wildcard rules.
+fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const LZ: usize, const LG: usize, const GY: usize, const SY: usize>(a: &mut Assembly) {
     a.instance("flows", Flows::<W, K, NF, LY, GY>::default).sized().waits(&[("s", &[])]);
-    a.instance("flow_program", Program::<LY, LZ, GY, SY>::default).sized().waits(WAITS);
-    a.instance("guard", Guard::<W, K, NF, LZ>::default).waits(guard::WAITS);
+    a.instance("flow_program", Program::<LY, LZ, LG, GY, SY>::default).sized().waits(WAITS);
+    a.instance("guard", Guard::<W, K, NF, LZ, LG>::default).waits(guard::WAITS);
     a.join("flow_program.port", "flows.port");
     a.join("flow_program.write", "flows.write");
     a.join("flow_program.command", "flows.command");
@@ -47,6 +47,7 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.link(BEGINS, wire::GUARD, "guard.begins", "guard.m_begins");
     a.link(SENDERS, wire::GUARD, "guard.begins_function", "guard.m_function");
     a.link(TO_THE_WIRE, wire::GUARD, "guard.s", "guard.m");
-    a.count_by("guard", "guard.stat", "guard.stat_function", guard::STATS);
+    a.join("flow_program.asked", "guard.asked");
+    a.join("guard.count", "flow_program.sent");
     a.table(space::FLOW, "flow_program");
 }

@@ -1,12 +1,11 @@
 //! What functions send waits until it is known whether they may, and goes on or is dropped. See README.md.
 
 mod senders;
+mod tally;
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{AxisSink, AxisSrc};
-use crate::prim::arb::BinToOneHot;
-use crate::prim::pack::Gather;
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, SenderCtx, TunnelCtx};
 use crate::stream::{AxisFifo, MsgFifo};
@@ -18,23 +17,33 @@ use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 use senders::Senders;
+use tally::Tally;
 
-/// Events on `stat`, of each frame of a function that is verified one: it goes on; then, dropped, by cause.
-pub const STATS: &[&str] = &["tx_verified", "tx_deep", "tx_spoof_mac", "tx_spoof_ip", "tx_spoof_arp", "tx_tag_denied", "tx_roce_denied", "tx_underlay_denied"];
+/// What is counted of a function that is verified, of each frame one: it goes on; then, dropped, by cause. The fields of `SenderCounts`.
+pub const COUNTS: &[&str] = &["verified", "deep", "spoof_mac", "spoof_ip", "spoof_arp", "tag_denied", "roce_denied", "underlay_denied"];
 
 /// Which ports may wait for which others (docs/deadlock.md). A frame's window is 16 beats at most, and there are places for 64: what is known of the first frame does not wait for others.
 pub const WAITS: &[(&str, &[&str])] = &[("s", &["m"])];
 
-/// Bits of `stat`, and the causes of its bits.
+/// Kinds of events, log2 of them, and the causes of all but the first.
 const EVENTS: usize = 8;
-const NOTHING: usize = SwitchCause::None as usize;
-const DEEP: usize = SwitchCause::Deep as usize;
-const SPOOF_MAC: usize = SwitchCause::SpoofMac as usize;
-const SPOOF_IP: usize = SwitchCause::SpoofIp as usize;
-const SPOOF_ARP: usize = SwitchCause::SpoofArp as usize;
-const TAG_DENIED: usize = SwitchCause::TagDenied as usize;
-const ROCE_DENIED: usize = SwitchCause::RoceDenied as usize;
-const UNDERLAY_DENIED: usize = SwitchCause::UnderlayDenied as usize;
+const LG_EVENTS: usize = 3;
+const EVENT_BITS: u64 = LG_EVENTS as u64;
+const DEEP: u64 = SwitchCause::Deep as u64;
+const SPOOF_MAC: u64 = SwitchCause::SpoofMac as u64;
+const SPOOF_IP: u64 = SwitchCause::SpoofIp as u64;
+const SPOOF_ARP: u64 = SwitchCause::SpoofArp as u64;
+const TAG_DENIED: u64 = SwitchCause::TagDenied as u64;
+const ROCE_DENIED: u64 = SwitchCause::RoceDenied as u64;
+const UNDERLAY_DENIED: u64 = SwitchCause::UnderlayDenied as u64;
+/// Their places in [`COUNTS`].
+const AS_DEEP: u64 = 1;
+const AS_SPOOF_MAC: u64 = 2;
+const AS_SPOOF_IP: u64 = 3;
+const AS_SPOOF_ARP: u64 = 4;
+const AS_TAG_DENIED: u64 = 5;
+const AS_ROCE_DENIED: u64 = 6;
+const AS_UNDERLAY_DENIED: u64 = 7;
 const FIRST_FUNCTION: u64 = FUNCTION_PORTS as u64;
 
 /// log2 of the places for beats; and for fates, which are never more than beats.
@@ -44,10 +53,10 @@ const LG_FATES: usize = 7;
 const KNOWN: usize = verify::FROM_WINDOW as usize;
 const KEYED: usize = (verify::FROM_WINDOW - verify::LATENCY) as usize;
 
-/// Frames of `NF` functions, four ways of 2^`LB` addresses that they may send from.
+/// Frames of `NF` functions, four ways of 2^`LB` addresses that they may send from, 2^`LC` counters.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(STATS.len() == EVENTS)]
-pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usize> {
+#[demand(COUNTS.len() == EVENTS && 1 << LG_EVENTS == EVENTS && 1 << LC == NF * EVENTS)]
+pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten, and nobody is verified.
     pub reset: Signal<In, Bit>,
@@ -70,9 +79,9 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     pub close: Signal<In, Bit>,
     pub closed: Signal<In, Bits<12>>,
     pub forget: Signal<In, Bit>,
-    /// See [`STATS`], and whose frame it was.
-    pub stat: Signal<Out, Bits<EVENTS>>,
-    pub stat_function: Signal<Out, Bits<12>>,
+    /// A counter, by function and place in [`COUNTS`], and what it is at a cycle later.
+    pub asked: Signal<In, Bits<LC>>,
+    pub count: Signal<Out, Bits<64>>,
     sight: Sight<W, K>,
     whose: Whose<K>,
     senders: Senders<NF, LB>,
@@ -85,12 +94,12 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     #[init(Delay::new(KEYED - 1))]
     sender: Delay<SenderCtx>,
     #[init(Delay::new(KNOWN))]
-    function: Delay<Bits<6>>,
-    one: BinToOneHot<64, 6>,
-    causes: Signal<Local, Bits<64>>,
-    all: Gather<EVENTS>,
+    owners: Delay<Bits<6>>,
+    tally: Tally<LC>,
+    cause: Signal<Local, Bits<6>>,
     denied: Signal<Local, Bit>,
-    events: DFF<Bits<EVENTS>>,
+    event1: DFF<Bits<LG_EVENTS>>,
+    event_valid: DFF<Bit>,
     owner: DFF<Bits<6>>,
     fate: DFF<Bit>,
     fate_valid: DFF<Bit>,
@@ -99,11 +108,11 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const NF: usize, const LB: usize> Logic for Guard<W, K, NF, LB> {
+impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC: usize> Logic for Guard<W, K, NF, LB, LC> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, sender1, events, owner, fate, fate_valid);
-        clock!(self, clock, sight, whose, senders, words, verify, beats, fates, sender, function);
+        dff_setup!(self, clock, sender1, event1, event_valid, owner, fate, fate_valid);
+        clock!(self, clock, sight, whose, senders, words, verify, beats, fates, sender, owners, tally);
         self.sight.reset.next = self.reset.val();
         self.whose.reset.next = self.reset.val();
         self.senders.reset.next = self.reset.val();
@@ -123,10 +132,10 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize> Logic for
         self.whose.sender.next = self.begins_function.val();
         self.whose.whole.next = self.sight.window_valid.val();
         // Who it is, and what is in it
-        self.senders.function.next = self.whose.first.val();
+        self.senders.asked.next = self.whose.first.val();
         self.sender1.d.next = self.senders.sender.val();
         self.sender.x.next = self.sender1.q.val();
-        self.function.x.next = self.whose.first.val();
+        self.owners.x.next = self.whose.first.val();
         self.words.window.next = self.sight.window.val();
         self.words.window_valid.next = self.sight.window_valid.val();
         self.words.ended.next = self.sight.ended.val();
@@ -146,26 +155,35 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize> Logic for
         // What becomes of it
         self.denied.next = self.verify.on.val() & self.verify.cause.val().any();
         self.m_begins.next = self.verify.judged.val() & !self.denied.val();
-        self.m_function.next = bit_cast::<12, 6>(self.function.y.val());
+        self.m_function.next = bit_cast::<12, 6>(self.owners.y.val());
         self.fate.d.next = self.denied.val();
         self.fate_valid.d.next = self.verify.judged.val();
         self.fates.s.data.next = self.fate.q.val();
         self.fates.s.valid.next = self.fate_valid.q.val();
-        self.one.x.next = self.verify.cause.val();
-        self.one.en.next = self.verify.judged.val() & self.verify.on.val();
-        self.causes.next = self.one.y.val();
-        self.all.x[0].next = self.causes.val().get_bit(NOTHING);
-        self.all.x[1].next = self.causes.val().get_bit(DEEP);
-        self.all.x[2].next = self.causes.val().get_bit(SPOOF_MAC);
-        self.all.x[3].next = self.causes.val().get_bit(SPOOF_IP);
-        self.all.x[4].next = self.causes.val().get_bit(SPOOF_ARP);
-        self.all.x[5].next = self.causes.val().get_bit(TAG_DENIED);
-        self.all.x[6].next = self.causes.val().get_bit(ROCE_DENIED);
-        self.all.x[7].next = self.causes.val().get_bit(UNDERLAY_DENIED);
-        self.events.d.next = self.all.y.val();
-        self.owner.d.next = self.function.y.val();
-        self.stat.next = self.events.q.val();
-        self.stat_function.next = bit_cast::<12, 6>(self.owner.q.val());
+        // What counts
+        self.cause.next = self.verify.cause.val();
+        self.event1.d.next = bits::<LG_EVENTS>(0);
+        if self.cause.val() == DEEP {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_DEEP);
+        } else if self.cause.val() == SPOOF_MAC {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_SPOOF_MAC);
+        } else if self.cause.val() == SPOOF_IP {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_SPOOF_IP);
+        } else if self.cause.val() == SPOOF_ARP {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_SPOOF_ARP);
+        } else if self.cause.val() == TAG_DENIED {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_TAG_DENIED);
+        } else if self.cause.val() == ROCE_DENIED {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_ROCE_DENIED);
+        } else if self.cause.val() == UNDERLAY_DENIED {
+            self.event1.d.next = bits::<LG_EVENTS>(AS_UNDERLAY_DENIED);
+        }
+        self.event_valid.d.next = self.verify.judged.val() & self.verify.on.val();
+        self.owner.d.next = self.owners.y.val();
+        self.tally.valid.next = self.event_valid.q.val();
+        self.tally.which.next = (bit_cast::<LC, 6>(self.owner.q.val()) << EVENT_BITS) | bit_cast::<LC, LG_EVENTS>(self.event1.q.val());
+        self.tally.asked.next = self.asked.val();
+        self.count.next = self.tally.count.val();
         // What goes
         self.drop.next = self.fates.m.data.val();
         self.leaves.next = self.beats.m.valid.val() & self.fates.m.valid.val();
@@ -188,7 +206,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize> Logic for
         self.verify.write_data.next = self.senders.bound.val();
         if self.reset.val() {
             self.fate_valid.d.next = false;
-            self.events.d.next = bits::<EVENTS>(0);
+            self.event_valid.d.next = false;
         }
     }
 }

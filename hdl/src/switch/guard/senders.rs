@@ -49,7 +49,7 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     /// The same of all of them, and the physical function is not verified any more.
     pub forget: Signal<In, Bit>,
     /// What that function may send, combinational.
-    pub function: Signal<In, Bits<6>>,
+    pub asked: Signal<In, Bits<6>>,
     pub sender: Signal<Out, SenderCtx>,
     /// An address is written; combinational.
     pub to_bind: Signal<Out, Bit>,
@@ -124,7 +124,7 @@ impl<const NF: usize, const LB: usize> Logic for Senders<NF, LB> {
         self.leaver.x.next = self.closed.val().get_bits::<6>(0);
         self.leaver.en.next = self.close.val();
         self.leaves.next = self.leaver.y.val();
-        self.asks.x.next = self.function.val();
+        self.asks.x.next = self.asked.val();
         self.asks.en.next = true;
         self.mine.x.next = self.asks.y.val();
         self.row.sel.next = self.mine.y.val();

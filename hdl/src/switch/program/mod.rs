@@ -6,13 +6,13 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::word::CtlWord;
 use crate::msg::{CtlReq, CtlResp};
-use crate::prim::pack::{Cast, Slice};
+use crate::prim::pack::{BePick, Cast, Slice};
 use crate::prim::sum::PlusOne;
 use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
 use crate::switch::count::TICK;
 use crate::switch::flows;
 use crate::switch::matching::ANSWER;
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS};
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -28,7 +28,13 @@ const COUNTERS: usize = 11;
 /// Bits of the longest line, that of the counters.
 const LINE: usize = 64 * COUNTERS;
 /// log2 of the lines.
-const LG_LINES: usize = 2;
+const LG_LINES: usize = FLOW_SENDERS.ilog2() as usize + 1;
+/// The bit of a line's number that says that it is a function's, and log2 of the words of a counter.
+const SENDERS: usize = FLOW_SENDERS.ilog2() as usize;
+const LG_WORDS: usize = 1;
+/// Counters of a function, log2.
+const LG_COUNTS: usize = 3;
+const COUNT_BITS: u64 = LG_COUNTS as u64;
 /// Bits of a command's words behind its first one: the second, and the record.
 const LATER: usize = 32 * 29;
 /// Bits of one word less.
@@ -69,11 +75,11 @@ const SWEEPS_FIFTH: u64 = 13;
 const SWEEPS_SIXTH: u64 = 14;
 const SWEEPS_SEVENTH: u64 = 15;
 
-/// For tables whose ways have 2^`LG` lines, one of addresses whose ways have 2^`LB`, and `G` groups of rules. `S` = `LG` + 6: a line, a way and a table.
+/// For tables whose ways have 2^`LG` lines, one of addresses whose ways have 2^`LB`, 2^`LC` counters of functions, and `G` groups of rules. `S` = `LG` + 6: a line, a way and a table.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(S == LG + 6 && (6..=12).contains(&LG) && LB <= LG)]
 #[demand(COUNTERS == flows::STATS.len())]
-pub struct Program<const LG: usize, const LB: usize, const G: usize, const S: usize> {
+pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous: frames pass, and all tables are emptied; the counters stay.
     pub reset: Signal<In, Bit>,
@@ -97,6 +103,9 @@ pub struct Program<const LG: usize, const LB: usize, const G: usize, const S: us
     pub reading: Signal<In, Bit>,
     pub answer: Signal<In, Bits<ANSWER>>,
     pub now: Signal<In, Bits<TICK>>,
+    /// As `guard` has it: a counter of a function.
+    pub asked: Signal<Out, Bits<LC>>,
+    pub sent: Signal<In, Bits<64>>,
     /// `stat` of `flows`.
     pub stat: Signal<In, Bits<COUNTERS>>,
     ctl: CtlWord<Bits<LINE>, LG_LINES>,
@@ -145,6 +154,10 @@ pub struct Program<const LG: usize, const LB: usize, const G: usize, const S: us
     written: Cast<Bits<32>, FlowPortCtx>,
     #[init(Constant::new(FlowPortCtx::default()))]
     off: Constant<FlowPortCtx>,
+    #[init(BePick::new((0..LINE).map(|bit| bit % 64).collect()))]
+    each: BePick<64, Bits<LINE>>,
+    count_word: Signal<Local, Bits<LG_COUNTS>>,
+    counted: DFF<Bit>,
     // Counters
     events: DFF<Bits<COUNTERS>>,
     counts: [DFF<Bits<64>>; COUNTERS],
@@ -154,10 +167,10 @@ pub struct Program<const LG: usize, const LB: usize, const G: usize, const S: us
 }
 
 #[kernel]
-impl<const LG: usize, const LB: usize, const G: usize, const S: usize> Logic for Program<LG, LB, G, S> {
+impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S: usize> Logic for Program<LG, LB, LC, G, S> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, forget1, close1, closed1, busy, sweep, rules, events);
+        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, forget1, close1, closed1, busy, sweep, rules, events, counted);
         clock!(self, clock, ctl);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -267,8 +280,13 @@ impl<const LG: usize, const LB: usize, const G: usize, const S: usize> Logic for
         self.sums.next.bad = self.counts[10].q.val();
         self.sums_bits.x.next = self.sums.val();
         // What is read
+        self.each.x.next = self.sent.val();
         self.rules_bits.x.next = self.rules.q.val();
-        self.ctl.row_valid.next = self.ctl.req.val();
+        // A function's counter is there one cycle later; it stands in all places of the line.
+        self.count_word.next = self.ctl.word.val().get_bits::<LG_COUNTS>(LG_WORDS);
+        self.asked.next = (bit_cast::<LC, LG_LINES>(self.ctl.addr.val()) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.count_word.val());
+        self.counted.d.next = self.ctl.req.val();
+        self.ctl.row_valid.next = self.ctl.req.val() & self.counted.q.val();
         self.ctl.row.next =
             self.sizes.val() | (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.waits.val().into()) << BUSY) | (bit_cast::<LINE, TICK>(self.now.val()) << NOW_AT);
         if self.ctl.addr.val() == LINE_PORT {
@@ -277,6 +295,9 @@ impl<const LG: usize, const LB: usize, const G: usize, const S: usize> Logic for
             self.ctl.row.next = self.sums_bits.y.val();
         } else if self.ctl.addr.val() == LINE_ANSWER {
             self.ctl.row.next = bit_cast::<LINE, ANSWER>(self.answer.val());
+        }
+        if self.ctl.addr.val().get_bit(SENDERS) {
+            self.ctl.row.next = self.each.y.val();
         }
         if self.reset.val() {
             self.rules.d.next = self.off.val();

@@ -4,7 +4,7 @@ use crate::host::testing::Control;
 use crate::switch::flows::STATS;
 use crate::tb::Tb;
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SIZES};
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS, FLOW_SIZES};
 use ferric_abi::switch::{table, FlowCommand};
 
 /// Commands of a whole sweep: seven tables, four ways, 64 lines.
@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let mut tb = Tb::new("flow_program", Program::<6, 3, 2, 12>::default());
+        let mut tb = Tb::new("flow_program", Program::<6, 3, 5, 2, 12>::default());
         let control = Control::new(&mut tb, 20);
         Bench { tb, control, told: Vec::new(), refuses: false, awaits: false }
     }
@@ -186,6 +186,29 @@ fn answers() {
     b.tb.set("reading", 1);
     assert_eq!(b.status(), FLOW_BUSY);
     b.tb.set("reading", 0);
+}
+
+/// Counters of functions: each word asks for its own.
+#[test]
+fn functions_counters_are_read() {
+    let mut b = Bench::new();
+    b.ready();
+    let mut want = Vec::new();
+    for (f, n) in (0..4).flat_map(|f| (0..16).map(move |n| (f, n))) {
+        b.control.ask(FLOW_SENDERS + f, n, None);
+        let count = |asked: u64| asked << 40 | (asked + 3) << 4;
+        let got = loop {
+            // Whoever has the counters answers a cycle later.
+            let asked = b.tb.get("asked");
+            b.cycle();
+            b.tb.set("sent", count(asked));
+            if let Some(answer) = b.control.answer() {
+                break answer;
+            }
+        };
+        want.push((got, (count(u64::from(8 * f + n / 2)) >> (32 * (n % 2))) as u32));
+    }
+    want.iter().for_each(|(got, want)| assert_eq!(*got, Some(*want)));
 }
 
 /// The counters of flows are forgotten with the tables, and not by any other word.

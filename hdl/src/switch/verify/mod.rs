@@ -2,7 +2,7 @@
 
 mod discovery;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod words;
 
 use super::bank::{self, HashBank};

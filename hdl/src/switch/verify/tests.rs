@@ -24,11 +24,11 @@ const LINES: usize = 2;
 const FIRST_PORT: u8 = 8;
 
 /// Addresses that functions have, and a stranger's.
-fn any_mac(rng: &mut Rng) -> u64 {
+pub(in crate::switch) fn any_mac(rng: &mut Rng) -> u64 {
     0x0200_0000_0100 | rng.below(6)
 }
 
-fn any_ip(rng: &mut Rng, v6: bool) -> u128 {
+pub(in crate::switch) fn any_ip(rng: &mut Rng, v6: bool) -> u128 {
     let low = match rng.below(10) {
         0 => return 0,
         n => u128::from(n % 5),
@@ -104,7 +104,7 @@ fn any_discovery(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// A frame as tenants send them: most are what they should be in all things but one.
-fn any_sent(rng: &mut Rng) -> Vec<u8> {
+pub(in crate::switch) fn any_sent(rng: &mut Rng) -> Vec<u8> {
     if rng.percent(20) {
         return any_discovery(rng);
     }
@@ -148,7 +148,7 @@ fn any_sent(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// A port with one to four addresses.
-fn any_port(rng: &mut Rng) -> Port {
+pub(in crate::switch) fn any_port(rng: &mut Rng) -> Port {
     let count = rng.range(1, STATIONS as u64) as usize;
     Port {
         macs: (0..count).map(|_| any_mac(rng)).collect(),
@@ -160,6 +160,29 @@ fn any_port(rng: &mut Rng) -> Port {
         verify: rng.percent(90),
         ..Default::default()
     }
+}
+
+/// Where tunnels end.
+pub(in crate::switch) fn endpoints(tunnels: &[TunnelCtx]) -> Vec<Endpoint> {
+    let endpoint = |ctx: &TunnelCtx| Endpoint {
+        v6: ctx.ipv6(),
+        ip: ctx.local(),
+        udp_port: VXLAN_PORT,
+        kind: EndpointKind::Vxlan,
+        lenient: false,
+        zero_csum6: false,
+        any_remote: false,
+        unknown_to_software: false,
+        option: None,
+    };
+    tunnels.iter().filter(|ctx| ctx.valid()).map(endpoint).collect()
+}
+
+/// The line of a port; a MAC address that does not count is `spare`.
+pub(in crate::switch) fn sender_of(port: &Port, spare: u64) -> SenderCtx {
+    let own = |n: usize| port.macs.get(n).copied().unwrap_or(spare);
+    let sender = SenderCtx::default().with_mac0(own(0)).with_mac1(own(1)).with_mac2(own(2)).with_mac3(own(3)).with_have((1 << port.macs.len()) - 1).with_on(port.verify);
+    sender.with_trunk(port.trunk).with_any_ip(port.any_ip).with_underlay(port.underlay).with_server(port.server).with_roce(port.roce != RocePolicy::Off)
 }
 
 struct Bench {
@@ -181,18 +204,7 @@ impl Bench {
     fn new(tunnels: &[TunnelCtx; NF]) -> Self {
         let mut tb = Tb::new("verify", Verify::<NF, LG>::default());
         set_lines(&mut tb, tunnels);
-        let endpoint = |ctx: &TunnelCtx| Endpoint {
-            v6: ctx.ipv6(),
-            ip: ctx.local(),
-            udp_port: VXLAN_PORT,
-            kind: EndpointKind::Vxlan,
-            lenient: false,
-            zero_csum6: false,
-            any_remote: false,
-            unknown_to_software: false,
-            option: None,
-        };
-        let endpoints = tunnels.iter().filter(|ctx| ctx.valid()).map(endpoint).collect();
+        let endpoints = endpoints(tunnels);
         Bench {
             tb,
             placement: Table::new(LG as u32),
@@ -225,12 +237,8 @@ impl Bench {
         self.tb.set_wide("facts", &Fields::of::<FactsStruct>().pack(&fields)[..]);
         let message = asked.message(self.tb.rng());
         self.tb.set_wide("message", &Fields::of::<Message>().pack(&message)[..]);
-        // A MAC address that does not count is anything.
         let spare = any_mac(self.tb.rng());
-        let own = |n: usize| asked.port.macs.get(n).copied().unwrap_or(spare);
-        let Port { trunk, any_ip, underlay, server, roce, verify, .. } = asked.port;
-        let sender = SenderCtx::default().with_mac0(own(0)).with_mac1(own(1)).with_mac2(own(2)).with_mac3(own(3)).with_have((1 << asked.port.macs.len()) - 1).with_on(verify);
-        let sender = sender.with_trunk(trunk).with_any_ip(any_ip).with_underlay(underlay).with_server(server).with_roce(roce != RocePolicy::Off);
+        let sender = sender_of(&asked.port, spare);
         self.tb.set_wide("sender", &words(&sender.0)[..]);
     }
 
