@@ -77,7 +77,13 @@ fn any_discovery(rng: &mut Rng) -> Vec<u8> {
         frame.extend([0x81, 0, 0, 5]);
     }
     let src = any_ip(rng, true);
-    let target = if rng.percent(70) { src } else { any_ip(rng, true) };
+    let hop = rng.percent(15);
+    let target = match rng.below(10) {
+        // Behind an extension header the target's end stands where an option would be.
+        _ if hop => src & !(0xffff << 48) | 0x0e01 << 48,
+        0..7 => src,
+        _ => any_ip(rng, true),
+    };
     let mut message = vec![[135, 136][rng.below(2) as usize], 0, 0, 0, 0, 0, 0, 0];
     message.extend(target.to_be_bytes());
     for _ in 0..[0, 1, 1, 1, 2][rng.below(5) as usize] {
@@ -86,7 +92,6 @@ fn any_discovery(rng: &mut Rng) -> Vec<u8> {
         message.extend(mac(if rng.percent(70) { frame[6..12].iter().fold(0, |v, b| v << 8 | u64::from(*b)) } else { any_mac(rng) }));
         message.resize(message.len() + 8 * usize::from(units.max(1) - 1), 0);
     }
-    let hop = rng.percent(10);
     if hop {
         message.splice(0..0, [protocol::ICMPV6, 0, 1, 4, 0, 0, 0, 0]);
     }
