@@ -102,8 +102,7 @@ impl<const NF: usize, const LB: usize> Logic for Senders<NF, LB> {
         self.counts.next = self.command.val().opcode == WRITE;
         self.orderly.next = self.write.val() & (self.counts.val() | (self.command.val().opcode == CLEAR));
         self.is_sender.next = self.orderly.val() & (self.command.val().table == SENDERS) & !(self.command.val().line & self.beyond.val()).any();
-        self.is_bound.next =
-            self.orderly.val() & (self.command.val().table == BINDS) & !(self.command.val().line & self.beyond_binds.val()).any() & !self.command.val().way.get_bit(2);
+        self.is_bound.next = self.orderly.val() & (self.command.val().table == BINDS) & !(self.command.val().line & self.beyond_binds.val()).any() & !self.command.val().way.get_bit(2);
         self.refused1.d.next = self.write.val() & !self.is_sender.val() & !self.is_bound.val() & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         // Addresses

@@ -90,7 +90,11 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             false => self.placement.remove(&key, 0).into_iter().collect(),
         };
         if !writes.is_empty() {
-            if there { _ = self.tables.bind.insert(address) } else { _ = self.tables.bind.remove(&address) }
+            if there {
+                _ = self.tables.bind.insert(address)
+            } else {
+                _ = self.tables.bind.remove(&address)
+            }
         }
         for write in writes {
             let key = write.entry.map(|entry| std::array::from_fn(|n| entry.key[n]));

@@ -10,14 +10,14 @@ use super::key::Facts;
 use crate::prim::pack::{Concat2, Gather};
 use crate::prim::sized::Delay;
 use crate::records::{FlowKey, SenderCtx, TunnelCtx};
+use discovery::Message;
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::switch::bind::{ADDRESS_AT, KEY_BITS, RESULT_BITS};
 use ferric_abi::wire::{protocol, VXLAN_PORT};
 use ferric_hdl_derive::{kernel, BlockDefault};
-use discovery::Message;
-pub(super) use words::Words;
 pub use ferric_model::switch::verify as model;
 use rust_hdl::prelude::*;
+pub(super) use words::Words;
 
 /// Cycles from a key to what stands against its frame.
 pub const LATENCY: u64 = bank::LATENCY + 1;
@@ -219,8 +219,8 @@ impl<const NF: usize, const LG: usize> Logic for Verify<NF, LG> {
         self.seen.next.free = self.unspecified1.q.val() | self.sender1.q.val().any_ip;
         self.seen.next.advertises = self.advertises1.q.val() & !self.sender1.q.val().server;
         self.own_target.next = self.sender1.q.val().any_ip | (self.about_source1.q.val() & !self.unspecified1.q.val());
-        self.seen.next.foreign = (self.solicits1.q.val() | self.announces1.q.val())
-            & (!self.plain1.q.val() | (self.names1.q.val() & !self.own_named1.q.val().any()) | (self.announces1.q.val() & !self.own_target.val()));
+        self.seen.next.foreign =
+            (self.solicits1.q.val() | self.announces1.q.val()) & (!self.plain1.q.val() | (self.names1.q.val() & !self.own_named1.q.val().any()) | (self.announces1.q.val() & !self.own_target.val()));
         self.seen.next.to_underlay = !self.sender1.q.val().underlay & (self.ends1.q.val().any() | (self.tunnel1.q.val() & self.there1.q.val()));
         self.seen.next.roce = self.facts1.q.val().roce & !self.sender1.q.val().roce;
         self.seen.next.serves = self.serves1.q.val() & !self.sender1.q.val().server;

@@ -34,7 +34,11 @@ pub(in crate::switch) fn any_ip(rng: &mut Rng, v6: bool) -> u128 {
         n => u128::from(n % 5),
     };
     // The same number is an address of either version.
-    if rng.percent(20) { low } else { low | if v6 { 0xfd00 << 112 } else { 0x0a00_0000 } }
+    if rng.percent(20) {
+        low
+    } else {
+        low | if v6 { 0xfd00 << 112 } else { 0x0a00_0000 }
+    }
 }
 
 /// What is asked: a port, its line, a frame with its layers.
