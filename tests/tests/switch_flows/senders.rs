@@ -3,6 +3,7 @@ use super::*;
 use ferric_abi::context::SenderCounts;
 use ferric_driver::switch::Sender;
 use ferric_driver::ud::{AddressHandle, DatagramRequest, Source};
+use ferric_driver::Address;
 use ferric_sim::fabric::Fate;
 use std::sync::{Arc, Mutex};
 
@@ -130,6 +131,30 @@ fn a_function_speaks_for_itself_w64() {
 #[test]
 fn a_function_speaks_for_itself_w512() {
     a_function_speaks_for_itself(512);
+}
+
+/// What the card itself says for a function is verified, too: acknowledges, and answers to ARP.
+#[test]
+fn answers_are_verified() {
+    let mut b = Bench::new(64);
+    let ctx = b.pair.hosts[1].ctx.clone();
+    let hosts = b.pair.of(1);
+    let [(ip, mac), (other, other_mac)] = [0, 1].map(|card: usize| (hosts[card].ip(false), hosts[card].mac()));
+    let sender = Sender { macs: vec![other_mac], addresses: vec![other], roce: true, ..Default::default() };
+    hosts[0].ctx.set_address(0, Address { ip, mac, vlan: None }).unwrap();
+    hosts[1].ctx.set_address(0, Address { ip: other, mac: other_mac, vlan: None }).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.heard(1);
+    b.pair.world().run(SETTLED);
+    let acknowledged = ctx.sender_counts(1).unwrap().verified();
+    assert!(acknowledged > 0);
+    assert_eq!(b.pair.of(1)[0].ctx.resolve(0, other).unwrap(), other_mac);
+    assert_eq!(ctx.sender_counts(1).unwrap().verified(), acknowledged + 1);
+    b.tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender })).unwrap();
+    let search = ferric_driver::Search { wait: std::time::Duration::from_millis(1), ..Default::default() };
+    assert!(b.pair.of(1)[0].ctx.resolve_within(0, other, &search).is_err());
+    let counts = ctx.sender_counts(1).unwrap();
+    assert!(counts.spoof_arp() > 0 && counts.verified() == acknowledged + 1, "{counts:?}");
 }
 
 /// The number of a function goes to another tenant: what the first one might send the second one may not, and nothing at all until somebody says so.

@@ -377,6 +377,9 @@ fn what_names_nothing_is_refused() {
     b.send(&[(0, frame.clone())]);
     assert_eq!(b.counts(), BTreeMap::from([((0, "verified"), 1)]));
     b.bind(0, false, 5, false);
+    // What is cleared does not count, whatever the command brings.
+    let place = b.placement.candidates(&key)[0];
+    assert!(!b.give(&table::bound(place.way, place.line.into(), Some(&key)).with_opcode(table::CLEAR)));
     b.send(&[(0, frame)]);
     assert_eq!(b.counts().get(&(0, "spoof_ip")), Some(&1));
 }
