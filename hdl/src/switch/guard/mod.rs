@@ -49,6 +49,8 @@ const FIRST_FUNCTION: u64 = FUNCTION_PORTS as u64;
 /// log2 of the places for beats; and for fates, which are never more than beats.
 const LG_BEATS: usize = 6;
 const LG_FATES: usize = 7;
+/// Bits of the lower part of a counter, and of the upper one.
+const PART: usize = 32;
 /// Cycles from the window to what stands against the frame, and to its key.
 const KNOWN: usize = verify::FROM_WINDOW as usize;
 const KEYED: usize = (verify::FROM_WINDOW - verify::LATENCY) as usize;
@@ -95,7 +97,7 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     sender: Delay<SenderCtx>,
     #[init(Delay::new(KNOWN))]
     owners: Delay<Bits<6>>,
-    tally: Tally<LC>,
+    tally: Tally<LC, PART, PART>,
     cause: Signal<Local, Bits<6>>,
     denied: Signal<Local, Bit>,
     event1: DFF<Bits<LG_EVENTS>>,
