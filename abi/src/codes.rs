@@ -75,7 +75,7 @@ codes! {
     #[doc = "Outcome of a set-up request."]
     TargetStatus { Done = 0 "Done, or had been done before."; Malformed = 1 "Length, magic or version is wrong."; UnknownOp = 2 "No such operation."; Full = 3 "All queue pairs or keys are taken.";
         NotFound = 4 "The sender has no such object."; Refused = 5 "A parameter is out of range, or the moment is wrong."; }
-    #[doc = "Why the flow switch drops a frame or hands it to software; one counter each per port. Gateware counts those of the tunnel's end (`TunnelCounts`) and of the flow tables (`FlowCounts`), for the card."]
+    #[doc = "Why the flow switch drops a frame or hands it to software; one counter each per port. Gateware counts those of the tunnel's end (`TunnelCounts`) and of the flow tables (`FlowCounts`), for the card, and what functions may not send (`SenderCounts`), for each."]
     SwitchCause { None = 0 "Not dropped."; OuterMalformed = 1 "The outer header is truncated or inconsistent, or its IPv4 checksum is wrong.";
         OuterFragment = 2 "The outer datagram is a fragment."; OuterCsum = 3 "The outer UDP checksum is wrong."; VxlanFlags = 4 "VXLAN header without the I flag, or with other bits set.";
         GeneveVersion = 5 "Geneve version other than 0."; GeneveCritical = 6 "Geneve with a critical option that is not the configured one.";

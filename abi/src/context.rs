@@ -291,6 +291,32 @@ macro_rules! context_records {
             cut: u64[64] "Dropped by the receive path behind: the frame ends in front of its IP packet's end, which came to light at the end of a frame for a function.";
             bad: u64[64] "Dropped, and the MAC found the frame bad: counts here instead of under its cause.";
         }
+        #[doc = "From which addresses a function may send, and what else it may: the record of a line of the table `SENDER` (`ferric_abi::switch::table`), whose IP addresses stand in the table `BIND`. All zeros: nobody looks at what the function sends."]
+        SenderCtx [32] {
+            mac0: u64[48] "A source MAC address that it may have, first byte on the wire in the most significant byte.";
+            mac1: u64[48] "A second one.";
+            mac2: u64[48] "A third one.";
+            mac3: u64[48] "A fourth one.";
+            have: u8[4] "Which of the four count; none: it may send nothing.";
+            on: bool[1] "What it sends is verified; what is against it is dropped.";
+            trunk: bool[1] "It may send tagged frames.";
+            any_ip: bool[1] "It may have any source IP address.";
+            underlay: bool[1] "It may send tunnel packets, and to the addresses where tunnels end.";
+            server: bool[1] "It may answer DHCP and advertise itself as a router.";
+            roce: bool[1] "It may send RoCE.";
+            rsvd0: u64[54] "Zero.";
+        }
+        #[doc = "What became of the frames that a function has sent while it was verified: each counts once (`SwitchCause` where it was dropped). Line `FLOW_SENDERS` + function of `space::FLOW`; writing it does nothing."]
+        SenderCounts [64] {
+            verified: u64[64] "Gone on.";
+            deep: u64[64] "Dropped: the parser does not understand the frame.";
+            spoof_mac: u64[64] "Dropped: a source MAC address that is not the function's.";
+            spoof_ip: u64[64] "Dropped: a source IP address that is not the function's, or from the port of a DHCP server.";
+            spoof_arp: u64[64] "Dropped: ARP or neighbour discovery that speaks for others, or in more than the plainest form; a router advertisement.";
+            tag_denied: u64[64] "Dropped: a tag, and the function is no trunk.";
+            roce_denied: u64[64] "Dropped: RoCE, and the function may send none.";
+            underlay_denied: u64[64] "Dropped: for an address where a tunnel ends, or for the tunnels' UDP port.";
+        }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {
             ip: u128[128] "IP address that is sought, of the version of `source`.";

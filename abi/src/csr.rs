@@ -139,6 +139,12 @@ pub const FLOW_GROUPS_AT: u32 = 8;
 pub const FLOW_NOW: u32 = 2;
 /// log2 of a tick's cycles.
 pub const FLOW_TICK: u32 = 14;
+/// Word of the line [`FLOW_COMMAND`] whose writing, with a function's number, takes away what that function may send, if it is verified: nothing of it leaves then until it gets a new line.
+pub const FLOW_CLOSE: u32 = 31;
+/// From this line of `space::FLOW` on, by function: what became of frames that the function has sent (`SenderCounts`).
+pub const FLOW_SENDERS: u32 = 64;
+/// From this bit on of the word [`FLOW_SIZES`], 8 bits: log2 of the lines of a way of the table of addresses that functions may send from.
+pub const FLOW_BINDS_AT: u32 = 16;
 /// Line of `space::FLOW` with the answer to the last command that reads: see `ferric_abi::switch::table::READ`.
 pub const FLOW_ANSWER: u32 = 3;
 /// Bits of word 0 of the line [`FLOW_COMMAND`] as it is read: the last command named nothing that there is; the tables are being emptied, or read.
@@ -184,7 +190,7 @@ pub mod space {
     pub const PAUSE: u8 = 14;
     /// The functions' tunnels (`TunnelCtx`, line by function), and in line `TUNNEL_COUNTS` what became of frames at them (`TunnelCounts`).
     pub const TUNNEL: u8 = 15;
-    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`); in line `FLOW_ANSWER` what a command has read.
+    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`); in line `FLOW_ANSWER` what a command has read; from line `FLOW_SENDERS` on, by function, what became of frames that were sent (`SenderCounts`).
     pub const FLOW: u8 = 16;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;

@@ -1,6 +1,7 @@
 //! The flow switch and the tunnel endpoint: what its tables hold, and what the driver and the card say to each other about them. The golden model (`ferric_model::switch`) reads these
-//! records. The gateware's match stage has keys, actions, counters, commands and verdicts: the engine `flows`, for received frames. Causes of a drop: [`crate::codes::SwitchCause`].
+//! records. The gateware's match stage has keys, actions, counters, commands and verdicts: the engine `flows`, for received frames; what functions send is verified by it. Causes of a drop: [`crate::codes::SwitchCause`].
 
+pub mod bind;
 pub mod hash;
 pub mod station;
 pub mod table;

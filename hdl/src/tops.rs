@@ -15,6 +15,7 @@ use crate::switch::fdb::Fdb;
 use crate::switch::key::Key;
 use crate::switch::matching::Matching;
 use crate::switch::tcam::Tcam;
+use crate::switch::verify::Verify;
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -125,6 +126,8 @@ pub fn tops() -> &'static [Top] {
             "flow_tcam_w512" 512, Tcam::<19>::default();
             "flow_fdb_w64" 64, Fdb::<6>::default();
             "flow_fdb_w512" 512, Fdb::<12>::default();
+            "flow_verify_w64" 64, Verify::<4, 3>::default();
+            "flow_verify_w512" 512, Verify::<4, 8>::default();
             "flow_count_w64" 64, Count::<6>::default();
             "flow_count_w512" 512, Count::<12>::default();
             "flow_match_w64" 64, Matching::<6, 2>::default();

@@ -1,4 +1,6 @@
 //! Two whole cards of the card `switch`: what the driver writes into the flow tables decides about received frames, RoCE and others, with tunnels and without, while they come.
+#[path = "switch_flows/senders.rs"]
+mod senders;
 #[path = "switch_flows/stations.rs"]
 mod stations;
 

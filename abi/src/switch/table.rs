@@ -1,7 +1,8 @@
 //! What commands write into the tables of the match stage: the driver makes them, the gateware (`switch/matching`) reads them. A command names a table, a line of it, of the exact table a
 //! way, too, and brings the whole line in its 896-bit record, from the lowest bit on. `CLEAR` says that the line does not count any more.
 
-use super::{Action, FlowCommand, FlowKey};
+use super::{bind, Action, FlowCommand, FlowKey};
+use crate::context::SenderCtx;
 
 /// [`FlowCommand::opcode`]: the line is written, and counts from then on.
 pub const WRITE: u8 = 1;
@@ -32,6 +33,11 @@ pub const COUNT: u8 = 6;
 pub const STATION: u8 = 7;
 /// [`FlowCommand::table`]: flood groups of bridge domains. Lines: the domain. The group stands in the command's `action`, there is no record.
 pub const FLOOD: u8 = 8;
+
+/// [`FlowCommand::table`]: from which MAC addresses functions may send, and what else they may. Lines: the function. The record is a [`SenderCtx`].
+pub const SENDER: u8 = 9;
+/// [`FlowCommand::table`]: IP addresses that functions may send from, four ways. The record is a key ([`super::bind::key`]).
+pub const BIND: u8 = 10;
 
 /// Bits of a key, and of a mask.
 pub const KEY_BITS: usize = 8 * FlowKey::BYTES;
@@ -117,6 +123,16 @@ pub fn flood(domain: u16, group: Option<u16>) -> FlowCommand {
         Some(group) => command(FLOOD, domain.into(), Some(&[])).with_action(group),
         None => command(FLOOD, domain.into(), None),
     }
+}
+
+/// Sets what a function may send; `None`: nobody looks at it.
+pub fn sender(function: u16, sender: Option<&SenderCtx>) -> FlowCommand {
+    command(SENDER, function.into(), sender.map(|sender| &sender.0[..]))
+}
+
+/// Sets a line of a way of the table of addresses that functions may send from; `None`: nothing stands there.
+pub fn bound(way: u8, line: u32, key: Option<&[u8; bind::KEY_BITS / 8]>) -> FlowCommand {
+    command(BIND, line, key.map(|key| &key[..])).with_way(way)
 }
 
 /// Number of a wildcard rule for [`RULE`]: its group, and in the lower four bits its place there. Of all rules that a packet fits the one of the lowest number counts.

@@ -5,6 +5,7 @@
 
 use super::place::{Entry, Table, Write};
 use super::rules::{Rule, Rules};
+use super::senders::Senders;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
@@ -72,6 +73,7 @@ pub struct FlowTables {
     exact: Table<KEY_BITS, MIDDLE>,
     stations: Table<{ station::KEY_BITS }, MIDDLE>,
     rules: Rules,
+    pub(super) senders: Senders,
 }
 
 fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
@@ -93,8 +95,9 @@ impl FlowTables {
         }
         let words = context.inner.admin("query flow tables", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), 0])?;
         let sizes = words[csr::FLOW_SIZES as usize];
-        let (lg, groups) = (sizes & ((1 << csr::FLOW_GROUPS_AT) - 1), sizes >> csr::FLOW_GROUPS_AT);
-        Ok(Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), stations: Table::new(lg), rules: Rules::new(groups as usize) })
+        let [lg, groups, addresses] = [0, csr::FLOW_GROUPS_AT, csr::FLOW_BINDS_AT].map(|at| sizes >> at & ((1 << csr::FLOW_GROUPS_AT) - 1));
+        let senders = Senders::new(addresses);
+        Ok(Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), stations: Table::new(lg), rules: Rules::new(groups as usize), senders })
     }
 
     /// Lines of the action table.

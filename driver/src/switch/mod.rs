@@ -1,7 +1,9 @@
-//! The flow switch, as far as the driver has it: the tables that decide about received frames, and where entries and rules stand in them.
+//! The flow switch, as far as the driver has it: the tables that decide about received frames, what functions may send, and where entries and rules stand in them.
 
 pub mod flows;
 pub mod place;
 pub mod rules;
+pub mod senders;
 
 pub use flows::{FlowPort, FlowTables, Packets, Station};
+pub use senders::Sender;

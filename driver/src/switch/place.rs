@@ -53,7 +53,7 @@ pub struct Write {
 pub struct NoRoom;
 
 /// What a table holds: keys of `N` bits, hashed by way of `M` bits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table<const N: usize, const M: usize> {
     hash: Hash<N, M>,
     lg: u32,

@@ -1,11 +1,12 @@
 //! The manifest of the flow tables on the receive side, and its lines.
 
-use super::vxlan::NETWORKS;
-use super::wire::{self, OFF_THE_WIRE};
+use super::vxlan::{BEGINS, NETWORKS, SENDERS};
+use super::wire::{self, OFF_THE_WIRE, TO_THE_WIRE};
 use super::{Check, Engine};
 use crate::assembly::Assembly;
 use crate::host::admin::program::engines as program;
 use crate::switch::flows::Flows;
+use crate::switch::guard::{self, Guard};
 use crate::switch::program::{Program, WAITS};
 use crate::with_sizes;
 use ferric_abi::csr::{self, space};
@@ -13,7 +14,7 @@ use ferric_abi::csr::{self, space};
 /// The manifest.
 pub const FLOWS: Engine = Engine {
     name: "flows",
-    what: "Flow tables for received frames: exact entries, wildcard rules and stations, which function 0 writes, say which function a frame is for, or that it is dropped or for software.",
+    what: "Flow tables for received frames: exact entries, wildcard rules and stations, which function 0 writes, say which function a frame is for, or that it is dropped or for software. What functions send is verified: by MAC and IP address, in ARP and neighbour discovery.",
     needs: &["vxlan"],
     capabilities: 1 << csr::FEATURE_FLOWS,
     receives: "",
@@ -21,13 +22,14 @@ pub const FLOWS: Engine = Engine {
     doorbells: &[],
     commands: program::FLOWS,
     reset: Some(program::RESET_FLOWS),
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, LY, GY, SY>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, LY, LZ, LG, GY, SY>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 5. `GY`: groups of wildcard rules.
-fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const GY: usize, const SY: usize>(a: &mut Assembly) {
+/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 6. `LZ`: log2 of the lines of a way of the table of addresses that functions send from. `LG`: log2 of the counters of functions, 8 of each. `GY`: groups of wildcard rules.
+fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const LZ: usize, const LG: usize, const GY: usize, const SY: usize>(a: &mut Assembly) {
     a.instance("flows", Flows::<W, K, NF, LY, GY>::default).sized().waits(&[("s", &[])]);
-    a.instance("flow_program", Program::<LY, GY, SY>::default).sized().waits(WAITS);
+    a.instance("flow_program", Program::<LY, LZ, LG, GY, SY>::default).sized().waits(WAITS);
+    a.instance("guard", Guard::<W, K, NF, LZ, LG>::default).waits(guard::WAITS);
     a.join("flow_program.port", "flows.port");
     a.join("flow_program.write", "flows.write");
     a.join("flow_program.command", "flows.command");
@@ -39,5 +41,13 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.join("flows.stat", "flow_program.stat");
     a.link_all(OFF_THE_WIRE, wire::FLOWS, &["flows.s", "flows.s_err"], &["flows.m", "flows.m_err"]);
     a.link(NETWORKS, wire::FLOWS, "flows.s_network", "flows.m_network");
+    a.join_each(NF, "tunnel.ctx[*]", "guard.ctx[*]");
+    ["write", "command", "close", "closed", "forget"].iter().for_each(|port| a.join(&format!("flow_program.{port}"), &format!("guard.{port}")));
+    a.join("guard.refused", "flow_program.refused_out");
+    a.link(BEGINS, wire::GUARD, "guard.begins", "guard.m_begins");
+    a.link(SENDERS, wire::GUARD, "guard.begins_function", "guard.m_function");
+    a.link(TO_THE_WIRE, wire::GUARD, "guard.s", "guard.m");
+    a.join("flow_program.asked", "guard.asked");
+    a.join("guard.count", "flow_program.sent");
     a.table(space::FLOW, "flow_program");
 }

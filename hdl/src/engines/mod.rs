@@ -61,6 +61,8 @@ pub mod wire {
     /// The chains of frames between the ports and the card: beats and the MAC's verdict, and beats. Nothing on them but what engines link in; what stands on the first is always ready.
     pub const OFF_THE_WIRE: &str = "frames off the wire";
     pub const TO_THE_WIRE: &str = "frames to the wire";
+    /// On the way out in front of the switch: whether a function may send a frame.
+    pub const GUARD: u32 = 7;
     /// What is between the two ends of a link only: nearest to the port, on the way in and on the way out.
     pub const LINK_IN: u32 = 5;
     pub const LINK_OUT: u32 = 95;

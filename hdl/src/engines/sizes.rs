@@ -62,10 +62,12 @@ macro_rules! sizes {
                 pub const LS: usize = LF + 7;
                 pub const CB: usize = LS + 1;
                 pub const CH: usize = 64 - CB;
-                /// log2 of the lines of a way of the flow tables, and of their actions; the same and two bits for a way and two for a table; groups of wildcard rules.
+                /// log2 of the lines of a way of the flow tables, and of their actions; the same, two bits for a way and four for a table; groups of wildcard rules.
                 pub const LY: usize = if W == 64 { 6 } else { 12 };
-                pub const SY: usize = LY + 5;
+                pub const SY: usize = LY + 6;
                 pub const GY: usize = if W == 64 { 2 } else { 19 };
+                /// log2 of the lines of a way of the table of addresses that functions may send from.
+                pub const LZ: usize = if W == 64 { 3 } else { 8 };
                 pub const SIZES: super::Sizes = super::Sizes {
                     width: W,
                     queue_pairs: LQ as u32,
@@ -96,7 +98,7 @@ sizes! {
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LH` of the requests on their way to the wire, `LW` of the blocks of receive work requests, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LJ`, `LT`, `LD`, `ND`, `NF`, `LG`, `LI`, `LS`, `LV`, `LY`, `GY`, `SY`, `NH`, `CB`, `CH`).
+/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LH` of the requests on their way to the wire, `LW` of the blocks of receive work requests, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LJ`, `LT`, `LD`, `ND`, `NF`, `LG`, `LI`, `LS`, `LV`, `LY`, `GY`, `SY`, `LZ`, `NH`, `CB`, `CH`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {

@@ -25,6 +25,10 @@ pub const VXLAN: Engine = Engine {
 /// The chain of what goes with every beat on `frames off the wire` behind this engine: whose network the frame is of.
 pub(super) const NETWORKS: &str = "networks of frames off the wire";
 
+/// The chains of what is said of frames to the wire ahead of them: that one begins, and whose it is.
+pub(super) const BEGINS: &str = "beginnings of frames to the wire";
+pub(super) const SENDERS: &str = "senders of frames to the wire";
+
 /// Who keeps the functions' networks apart, in the cards that have it.
 const APART: [&str; 4] = ["stations", "peer", "mcast", "echo"];
 
@@ -39,8 +43,8 @@ fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize>(a: &m
     a.join("wrap.stat", "tunnel.wrapped");
     a.join("front.foreign", "tunnel.foreign");
     a.chain(NETWORKS, "outer.network", "front.network");
-    a.join("egress.begins", "wrap.begins");
-    a.join("egress.begins_function", "wrap.begins_function");
+    a.chain(BEGINS, "egress.begins", "wrap.begins");
+    a.chain(SENDERS, "egress.begins_function", "wrap.begins_function");
     for block in APART {
         if a.instances.iter().any(|i| i.name == block) {
             a.join("tunnel.tunnels", &format!("{block}.tunnels"));

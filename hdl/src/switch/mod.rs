@@ -6,6 +6,7 @@ pub mod count;
 pub mod entry;
 pub mod fdb;
 pub mod flows;
+pub mod guard;
 pub mod key;
 pub mod matching;
 pub mod outer;
@@ -15,6 +16,7 @@ mod sight;
 pub mod tcam;
 #[cfg(test)]
 mod testing;
+pub mod verify;
 pub mod wrap;
 
 use crate::prim::pack::BePick;

@@ -1,5 +1,5 @@
 //! Verification of what a function sends (SWITCH.md section 11): it may only speak for itself, and not to the underlay.
-use super::layers::{Fragment, Layers, Upper};
+use super::layers::{Fragment, Ip, Layers, Upper};
 use super::tables::{Port, RocePolicy, Tables};
 use crate::net::parse::ROCE_PORT;
 use ferric_abi::codes::SwitchCause;
@@ -10,9 +10,27 @@ const DHCPV6_SERVER: u16 = 547;
 const ROUTER_ADVERTISEMENT: u16 = 134;
 const NEIGHBOUR_SOLICITATION: u16 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u16 = 136;
+/// Bytes of an IPv6 header, and of either message without options and with one of eight bytes.
+const IPV6_BYTES: usize = 40;
+const PLAIN: usize = 24;
+const ONE_OPTION: usize = 32;
 
 /// What stands against a frame from the port `number`, in order of precedence.
 pub fn verify(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &Layers) -> Result<(), SwitchCause> {
+    judge(tables, number, port, frame, layers, |_, _| true)
+}
+
+/// The same as the card does it, which looks into the plainest neighbour discovery only: right behind the IPv6 header, with one option of eight bytes or none, and an advertisement is of the address that
+/// it is sent from. Any other is `SpoofArp`.
+pub fn verify_on_card(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &Layers) -> Result<(), SwitchCause> {
+    judge(tables, number, port, frame, layers, |ip, message| {
+        let own = port.any_ip || ip.src != 0 && message[8..].starts_with(&ip.src.to_be_bytes());
+        ip.l4 == layers.l3 + IPV6_BYTES && matches!(message.len(), PLAIN | ONE_OPTION) && (layers.ports.0 == NEIGHBOUR_SOLICITATION || own)
+    })
+}
+
+/// `plain`: whether neighbour discovery that is right otherwise is of a form that is let through.
+fn judge(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &Layers, plain: impl Fn(&Ip, &[u8]) -> bool) -> Result<(), SwitchCause> {
     let bound = |v6: bool, address: u128| port.any_ip || tables.bind.contains(&(number, v6, address));
     if !port.macs.contains(&layers.smac) {
         return Err(SwitchCause::SpoofMac);
@@ -37,7 +55,8 @@ pub fn verify(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &L
                 if kind == ROUTER_ADVERTISEMENT && !port.server {
                     return Err(SwitchCause::SpoofArp);
                 }
-                if matches!(kind, NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT) && !neighbour(port, &frame[ip.l4..ip.end], kind, bound) {
+                let message = &frame[ip.l4..ip.end];
+                if matches!(kind, NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT) && !(neighbour(port, message, kind, bound) && plain(&ip, message)) {
                     return Err(SwitchCause::SpoofArp);
                 }
             }

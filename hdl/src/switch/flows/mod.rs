@@ -2,7 +2,7 @@
 
 mod hold;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crate::bus::{AxisSink, AxisSrc};
 use crate::msg::Network;

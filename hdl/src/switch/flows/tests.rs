@@ -385,7 +385,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
 }
 
 /// What the block sees of a frame, and that it is cut: of one that is longer than the window that is known when it ends.
-fn seen(frame: &[u8]) -> (Result<Layers, Deep>, bool) {
+pub(in crate::switch) fn seen(frame: &[u8]) -> (Result<Layers, Deep>, bool) {
     match parse(frame) {
         Err(Deep::Truncated) if frame.len() > WINDOW => (parse(&[frame, &[0; 70_000]].concat()), true),
         layers => (layers, false),

@@ -10,9 +10,9 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Bytes in front of the layer behind the tags, by number of tags.
-pub(super) const FRONTS: [usize; 3] = [wire::Eth::BYTES, wire::Eth::BYTES + wire::Vlan::BYTES, wire::Eth::BYTES + 2 * wire::Vlan::BYTES];
+pub(in crate::switch) const FRONTS: [usize; 3] = [wire::Eth::BYTES, wire::Eth::BYTES + wire::Vlan::BYTES, wire::Eth::BYTES + 2 * wire::Vlan::BYTES];
 /// From there to the last byte that is looked at: the flags of TCP behind an IPv4 header with all its options.
-pub(super) const L3: usize = 8 * (60 + 14);
+pub(in crate::switch) const L3: usize = 8 * (60 + 14);
 
 /// Types below this one are lengths: LLC follows.
 const LEAST_TYPE: u64 = 0x600;
@@ -26,7 +26,7 @@ const TWO: u64 = 2;
 
 /// What Ethernet header and tags say.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub(super) struct Ether {
+pub(in crate::switch) struct Ether {
     pub dmac: Bits<48>,
     pub smac: Bits<48>,
     pub ethertype: Bits<16>,
@@ -47,7 +47,7 @@ pub(super) struct Ether {
 /// One window a cycle.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(8 * FRONTS[2] + L3 <= WINDOW_BITS)]
-pub(super) struct EtherLayer {
+pub(in crate::switch) struct EtherLayer {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub window: Signal<In, Bits<WINDOW_BITS>>,

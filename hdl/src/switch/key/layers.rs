@@ -61,7 +61,7 @@ fn upper(place: usize) -> BePick<L3, Bits<UPPER>> {
 
 /// One frame a cycle.
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct Layers {
+pub(in crate::switch) struct Layers {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub valid: Signal<In, Bit>,

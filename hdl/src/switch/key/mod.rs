@@ -1,7 +1,7 @@
 //! A frame's first bytes to the key that tables are asked with. See README.md.
 
-mod ether;
-mod layers;
+pub(super) mod ether;
+pub(super) mod layers;
 #[cfg(test)]
 pub(super) mod tests;
 

@@ -6,13 +6,13 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::word::CtlWord;
 use crate::msg::{CtlReq, CtlResp};
-use crate::prim::pack::{Cast, Slice};
+use crate::prim::pack::{BePick, Cast, Slice};
 use crate::prim::sum::PlusOne;
 use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
 use crate::switch::count::TICK;
 use crate::switch::flows;
 use crate::switch::matching::ANSWER;
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS};
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -28,7 +28,13 @@ const COUNTERS: usize = 11;
 /// Bits of the longest line, that of the counters.
 const LINE: usize = 64 * COUNTERS;
 /// log2 of the lines.
-const LG_LINES: usize = 2;
+const LG_LINES: usize = FLOW_SENDERS.ilog2() as usize + 1;
+/// The bit of a line's number that says that it is a function's, and log2 of the words of a counter.
+const SENDERS: usize = FLOW_SENDERS.ilog2() as usize;
+const LG_WORDS: usize = 1;
+/// Counters of a function, log2.
+const LG_COUNTS: usize = 3;
+const COUNT_BITS: u64 = LG_COUNTS as u64;
 /// Bits of a command's words behind its first one: the second, and the record.
 const LATER: usize = 32 * 29;
 /// Bits of one word less.
@@ -46,31 +52,34 @@ const LINE_ANSWER: u64 = FLOW_ANSWER as u64;
 /// Bit of the line of commands from which on the tick stands.
 const NOW_AT: u64 = 32 * FLOW_NOW as u64;
 const WORD_FORGET: u64 = FLOW_FORGET as u64;
+const WORD_CLOSE: u64 = FLOW_CLOSE as u64;
 /// Places of the bits that are read.
 const REFUSED: u64 = FLOW_REFUSED.trailing_zeros() as u64;
 const BUSY: u64 = FLOW_BUSY.trailing_zeros() as u64;
 const CLEAR: u64 = table::CLEAR as u64;
 /// Tables in the order in which they are emptied.
-const TABLES: [u8; 6] = [table::PROFILE, table::EXACT, table::ACTION, table::RULE, table::STATION, table::FLOOD];
+const TABLES: [u8; 7] = [table::PROFILE, table::EXACT, table::ACTION, table::RULE, table::STATION, table::FLOOD, table::BIND];
 const FIRST: u64 = TABLES[0] as u64;
 const SECOND: u64 = TABLES[1] as u64;
 const THIRD: u64 = TABLES[2] as u64;
 const FOURTH: u64 = TABLES[3] as u64;
 const FIFTH: u64 = TABLES[4] as u64;
 const SIXTH: u64 = TABLES[5] as u64;
+const SEVENTH: u64 = TABLES[6] as u64;
 /// The sweep's own numbers of the tables; it begins with the first, and ends when all bits of its number are ones.
-const SWEEPS_FIRST: usize = 2;
-const SWEEPS_SECOND: u64 = 3;
-const SWEEPS_THIRD: u64 = 4;
-const SWEEPS_FOURTH: u64 = 5;
-const SWEEPS_FIFTH: u64 = 6;
-const SWEEPS_SIXTH: u64 = 7;
+const SWEEPS_FIRST: usize = 9;
+const SWEEPS_SECOND: u64 = 10;
+const SWEEPS_THIRD: u64 = 11;
+const SWEEPS_FOURTH: u64 = 12;
+const SWEEPS_FIFTH: u64 = 13;
+const SWEEPS_SIXTH: u64 = 14;
+const SWEEPS_SEVENTH: u64 = 15;
 
-/// For tables whose ways have 2^`LG` lines, and `G` groups of rules. `S` = `LG` + 5: a line, a way and a table.
+/// For tables whose ways have 2^`LG` lines, one of addresses whose ways have 2^`LB`, 2^`LC` counters of functions, and `G` groups of rules. `S` = `LG` + 6: a line, a way and a table.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(S == LG + 5 && (6..=12).contains(&LG))]
+#[demand(S == LG + 6 && (6..=12).contains(&LG) && LB <= LG)]
 #[demand(COUNTERS == flows::STATS.len())]
-pub struct Program<const LG: usize, const G: usize, const S: usize> {
+pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous: frames pass, and all tables are emptied; the counters stay.
     pub reset: Signal<In, Bit>,
@@ -83,12 +92,20 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     pub command: Signal<Out, FlowCommand>,
     /// In the next cycle: it named nothing that there is.
     pub refused: Signal<In, Bit>,
-    /// The counters of flows become zero, one cycle.
+    /// The same of the tables about what functions send: only if both refuse it nobody knows it.
+    pub refused_out: Signal<In, Bit>,
+    /// This function may send nothing any more, one cycle.
+    pub close: Signal<Out, Bit>,
+    pub closed: Signal<Out, Bits<12>>,
+    /// The counters of flows become zero, and what functions may send is taken away, one cycle.
     pub forget: Signal<Out, Bit>,
     /// What a command reads is not there yet, from two cycles behind `write` on at the latest, or the counters of flows are not zero yet.
     pub reading: Signal<In, Bit>,
     pub answer: Signal<In, Bits<ANSWER>>,
     pub now: Signal<In, Bits<TICK>>,
+    /// As `guard` has it: a counter of a function.
+    pub asked: Signal<Out, Bits<LC>>,
+    pub sent: Signal<In, Bits<64>>,
     /// `stat` of `flows`.
     pub stat: Signal<In, Bits<COUNTERS>>,
     ctl: CtlWord<Bits<LINE>, LG_LINES>,
@@ -113,6 +130,8 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     bad: DFF<Bit>,
     // The tables are emptied
     forget1: DFF<Bit>,
+    close1: DFF<Bit>,
+    closed1: DFF<Bits<12>>,
     waits: Signal<Local, Bit>,
     busy: DFF<Bit>,
     sweep: DFF<Bits<S>>,
@@ -122,12 +141,12 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     #[init(Slice::new(LG))]
     sweep_way: Slice<S, 2>,
     #[init(Slice::new(LG + 2))]
-    sweep_table: Slice<S, 3>,
+    sweep_table: Slice<S, 4>,
     #[init(Constant::new(((SWEEPS_FIRST << (LG + 2)) as u64).to_bits()))]
     origin: Constant<Bits<S>>,
     cleared: Signal<Local, FlowCommand>,
     /// Behind the first word how large the tables are.
-    #[init(Constant::new((((LG | G << FLOW_GROUPS_AT) as u64) << 32).to_bits()))]
+    #[init(Constant::new((((LG | G << FLOW_GROUPS_AT | LB << FLOW_BINDS_AT) as u64) << 32).to_bits()))]
     sizes: Constant<Bits<LINE>>,
     // The port
     rules: DFF<FlowPortCtx>,
@@ -135,6 +154,10 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     written: Cast<Bits<32>, FlowPortCtx>,
     #[init(Constant::new(FlowPortCtx::default()))]
     off: Constant<FlowPortCtx>,
+    #[init(BePick::new((0..LINE).map(|bit| bit % 64).collect()))]
+    each: BePick<64, Bits<LINE>>,
+    count_word: Signal<Local, Bits<LG_COUNTS>>,
+    counted: DFF<Bit>,
     // Counters
     events: DFF<Bits<COUNTERS>>,
     counts: [DFF<Bits<64>>; COUNTERS],
@@ -144,10 +167,10 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
 }
 
 #[kernel]
-impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S> {
+impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S: usize> Logic for Program<LG, LB, LC, G, S> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, forget1, busy, sweep, rules, events);
+        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, forget1, close1, closed1, busy, sweep, rules, events, counted);
         clock!(self, clock, ctl);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -195,6 +218,8 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
             self.cleared.next.table = bits::<6>(FIFTH);
         } else if self.sweep_table.y.val() == SWEEPS_SIXTH {
             self.cleared.next.table = bits::<6>(SIXTH);
+        } else if self.sweep_table.y.val() == SWEEPS_SEVENTH {
+            self.cleared.next.table = bits::<6>(SEVENTH);
         }
         self.cleared.next.way = bit_cast::<3, 2>(self.sweep_way.y.val());
         self.cleared.next.line = bit_cast::<24, LG>(self.sweep_line.y.val());
@@ -213,6 +238,10 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
             self.sweep.d.next = self.origin.val();
         }
         self.forget.next = self.forget1.q.val();
+        self.close1.d.next = self.to_command.val() & (self.ctl.word.val() == WORD_CLOSE);
+        self.closed1.d.next = self.ctl.data.val().get_bits::<12>(0);
+        self.close.next = self.close1.q.val();
+        self.closed.next = self.closed1.q.val();
         self.waits.next = self.busy.q.val() | self.awaited.q.val() | self.answered.q.val() | self.forget1.q.val() | self.reading.val();
         self.write.next = self.write1.q.val();
         self.command.next = self.command1.q.val();
@@ -220,7 +249,7 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
         self.awaited.d.next = self.go.val();
         self.answered.d.next = self.awaited.q.val();
         if self.answered.q.val() {
-            self.bad.d.next = self.refused.val();
+            self.bad.d.next = self.refused.val() & self.refused_out.val();
         }
         // The port
         self.written.x.next = self.ctl.data.val();
@@ -251,8 +280,13 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
         self.sums.next.bad = self.counts[10].q.val();
         self.sums_bits.x.next = self.sums.val();
         // What is read
+        self.each.x.next = self.sent.val();
         self.rules_bits.x.next = self.rules.q.val();
-        self.ctl.row_valid.next = self.ctl.req.val();
+        // A function's counter is there one cycle later; it stands in all places of the line.
+        self.count_word.next = self.ctl.word.val().get_bits::<LG_COUNTS>(LG_WORDS);
+        self.asked.next = (bit_cast::<LC, LG_LINES>(self.ctl.addr.val()) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.count_word.val());
+        self.counted.d.next = self.ctl.req.val();
+        self.ctl.row_valid.next = self.ctl.req.val() & self.counted.q.val();
         self.ctl.row.next =
             self.sizes.val() | (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.waits.val().into()) << BUSY) | (bit_cast::<LINE, TICK>(self.now.val()) << NOW_AT);
         if self.ctl.addr.val() == LINE_PORT {
@@ -261,6 +295,9 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
             self.ctl.row.next = self.sums_bits.y.val();
         } else if self.ctl.addr.val() == LINE_ANSWER {
             self.ctl.row.next = bit_cast::<LINE, ANSWER>(self.answer.val());
+        }
+        if self.ctl.addr.val().get_bit(SENDERS) {
+            self.ctl.row.next = self.each.y.val();
         }
         if self.reset.val() {
             self.rules.d.next = self.off.val();

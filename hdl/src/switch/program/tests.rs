@@ -4,11 +4,11 @@ use crate::host::testing::Control;
 use crate::switch::flows::STATS;
 use crate::tb::Tb;
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SIZES};
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS, FLOW_SIZES};
 use ferric_abi::switch::{table, FlowCommand};
 
-/// Commands of a whole sweep: six tables, four ways, 64 lines.
-const SWEEP: usize = 6 * 4 * 64;
+/// Commands of a whole sweep: seven tables, four ways, 64 lines.
+const SWEEP: usize = 7 * 4 * 64;
 
 struct Bench {
     tb: Tb,
@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let mut tb = Tb::new("flow_program", Program::<6, 2, 11>::default());
+        let mut tb = Tb::new("flow_program", Program::<6, 3, 5, 2, 12>::default());
         let control = Control::new(&mut tb, 20);
         Bench { tb, control, told: Vec::new(), refuses: false, awaits: false }
     }
@@ -29,7 +29,10 @@ impl Bench {
     fn cycle(&mut self) {
         // In the cycle behind that of the command.
         let refused = std::mem::replace(&mut self.awaits, self.tb.get("write") == 1) && self.refuses;
-        self.tb.set("refused", refused.into());
+        // Either may know it.
+        let other = self.tb.rng().percent(50);
+        self.tb.set("refused", (refused || other).into());
+        self.tb.set("refused_out", (refused || !other).into());
         self.tb.cycle();
         if self.tb.get("write") == 1 {
             let bytes: Vec<u8> = self.tb.get_wide("command").iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -73,7 +76,7 @@ impl Bench {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), SWEEP, "each line of each way once");
-        assert!(seen.iter().all(|(opcode, name, way, line)| *opcode == table::CLEAR && [1, 2, 3, 5, 7, 8].contains(name) && *way < 4 && *line < 64));
+        assert!(seen.iter().all(|(opcode, name, way, line)| *opcode == table::CLEAR && [1, 2, 3, 5, 7, 8, 10].contains(name) && *way < 4 && *line < 64));
     }
 }
 
@@ -93,12 +96,33 @@ fn commands_are_whole() {
         assert_eq!((b.told.len(), status), (1, if b.refuses { FLOW_REFUSED } else { 0 }));
         assert_eq!(b.told.pop(), Some(command));
     }
-    assert_eq!(b.access(FLOW_COMMAND, FLOW_SIZES, None), 6 | 2 << FLOW_GROUPS_AT);
+    assert_eq!(b.access(FLOW_COMMAND, FLOW_SIZES, None), 6 | 2 << FLOW_GROUPS_AT | 3 << FLOW_BINDS_AT);
     // What nobody listens to does nothing.
-    for (line, word) in [(FLOW_COUNTS, 0), (FLOW_ANSWER, 0), (FLOW_PORT, 1), (FLOW_COMMAND, 31)] {
+    for (line, word) in [(FLOW_COUNTS, 0), (FLOW_ANSWER, 0), (FLOW_PORT, 1), (FLOW_PORT, FLOW_CLOSE)] {
         b.access(line, word, Some(u32::MAX));
     }
     assert_eq!((b.told.len(), b.status(), b.access(FLOW_PORT, 0, None)), (0, 0, 0));
+}
+
+/// Whose right to send goes, for one cycle; the tables do not notice.
+#[test]
+fn functions_are_closed() {
+    let mut b = Bench::new();
+    b.ready();
+    b.told.clear();
+    for function in [3, 0, 63, 0xfff] {
+        b.control.ask(FLOW_COMMAND, FLOW_CLOSE, Some(function | 0xf000));
+        let mut closed = Vec::new();
+        for _ in 0..60 {
+            b.cycle();
+            if b.tb.get("close") == 1 {
+                closed.push(b.tb.get("closed"));
+            }
+            b.control.answer();
+        }
+        assert_eq!(closed, [u64::from(function)]);
+    }
+    assert_eq!((b.told.len(), b.status()), (0, 0));
 }
 
 #[test]
@@ -162,6 +186,29 @@ fn answers() {
     b.tb.set("reading", 1);
     assert_eq!(b.status(), FLOW_BUSY);
     b.tb.set("reading", 0);
+}
+
+/// Counters of functions: each word asks for its own.
+#[test]
+fn functions_counters_are_read() {
+    let mut b = Bench::new();
+    b.ready();
+    let mut want = Vec::new();
+    for (f, n) in (0..4).flat_map(|f| (0..16).map(move |n| (f, n))) {
+        b.control.ask(FLOW_SENDERS + f, n, None);
+        let count = |asked: u64| asked << 40 | (asked + 3) << 4;
+        let got = loop {
+            // Whoever has the counters answers a cycle later.
+            let asked = b.tb.get("asked");
+            b.cycle();
+            b.tb.set("sent", count(asked));
+            if let Some(answer) = b.control.answer() {
+                break answer;
+            }
+        };
+        want.push((got, (count(u64::from(8 * f + n / 2)) >> (32 * (n % 2))) as u32));
+    }
+    want.iter().for_each(|(got, want)| assert_eq!(*got, Some(*want)));
 }
 
 /// The counters of flows are forgotten with the tables, and not by any other word.

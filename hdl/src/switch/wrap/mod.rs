@@ -6,7 +6,7 @@ mod shift;
 mod store;
 #[cfg(test)]
 mod tests;
-mod whose;
+pub(super) mod whose;
 
 use crate::bus::{AxisSink, AxisSrc};
 use crate::records::TunnelCtx;

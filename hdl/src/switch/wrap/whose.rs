@@ -10,7 +10,7 @@ const MOST: usize = 12;
 /// Functions of frames, in order. There are never more than it has places: twice as many as the output FIFO of the egress has beats.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(2 * super::store::BYTES / K <= 1 << MOST)]
-pub(super) struct Whose<const K: usize> {
+pub(in crate::switch) struct Whose<const K: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// A frame begins, of this function.

@@ -4,7 +4,7 @@
 use super::*;
 use ferric_abi::context::FlowPortCtx;
 use ferric_abi::csr::space::FLOW;
-use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::csr::{FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
 
 /// Words of a command's first 16 bytes that mean something to the tables, and of its record.
 const HEAD_WORDS: u32 = 2;
@@ -52,16 +52,21 @@ impl Program {
         self.done();
     }
 
-    /// With the physical function goes what it has written.
+    /// With the physical function goes what it has written; with another one what it may send, so that whoever has its number next does not speak for it.
     pub fn no_flows(&mut self) {
-        let stays = self.asm.label();
-        self.asm.branch(Op::Bne, FN, 0, stays);
+        let [tenant, end] = [(); 2].map(|()| self.asm.label());
+        self.asm.branch(Op::Bne, FN, 0, tenant);
         self.asm.li(I, FLOW_PORT);
         self.line(I);
         self.write(FLOW, FIRST, ZERO);
         self.asm.li(I, FLOW_COMMAND);
         self.line(I);
         self.write(FLOW, FLOW_FORGET, ZERO);
-        self.asm.bind(stays);
+        self.asm.branch(Op::Beq, FN, 0, end);
+        self.asm.bind(tenant);
+        self.asm.li(I, FLOW_COMMAND);
+        self.line(I);
+        self.write(FLOW, FLOW_CLOSE, FN);
+        self.asm.bind(end);
     }
 }

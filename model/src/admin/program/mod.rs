@@ -245,7 +245,7 @@ pub mod engines {
     pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
     /// Of the tunnels: the physical function's own goes with it.
     pub const RESET_TUNNEL: fn(&mut Program) = Program::no_tunnel;
-    /// Of the flow tables: they are emptied, and frames pass, if it is the physical function.
+    /// Of the flow tables: they are emptied, and frames pass, if it is the physical function; else it may send nothing any more, if it is verified.
     pub const RESET_FLOWS: fn(&mut Program) = Program::no_flows;
 }
 

@@ -91,7 +91,7 @@ impl Card {
             (space::STATION, STATIONS << sizes.functions, 2),
             (space::PAUSE, 1, 6),
             (space::TUNNEL, 65, 24),
-            (space::FLOW, 4, 31),
+            (space::FLOW, 128, 32),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {
