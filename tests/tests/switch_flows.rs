@@ -261,7 +261,7 @@ fn who_may_write() {
     assert_eq!(status(tenant.read_flow(&table::count(0, true)).map(drop)), AdminStatus::Denied);
     let own = &b.pair.hosts[1].ctx;
     for bad in [
-        command.with_table(9),
+        command.with_table(11),
         command.with_opcode(3),
         table::action(1 << 20, None),
         table::exact(5, 0, None),

@@ -3,9 +3,9 @@
 //! All rules are replaced at once by a generation: the new set is written beside the old one with the next generation's number (0 to 3), and [`FlowTables::decide`] changes over between two
 //! frames. Actions have no generation: the new set leads to lines that the old one does not use.
 
+use super::bound::Senders;
 use super::place::{Entry, Table, Write};
 use super::rules::{Rule, Rules};
-use super::senders::Senders;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;

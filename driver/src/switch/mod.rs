@@ -1,5 +1,6 @@
 //! The flow switch, as far as the driver has it: the tables that decide about received frames, what functions may send, and where entries and rules stand in them.
 
+mod bound;
 pub mod flows;
 pub mod place;
 pub mod rules;

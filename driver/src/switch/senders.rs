@@ -1,7 +1,7 @@
 //! What functions may send (docs/switch.md, Isolation): the physical function's software says from which addresses, and the card drops everything else. Nothing that a function writes changes it.
 
 use super::flows::FlowTables;
-use super::place::{Entry, Table, Write};
+use super::place::{Entry, Write};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
@@ -9,11 +9,8 @@ use ferric_abi::context::{SenderCounts, SenderCtx};
 use ferric_abi::csr::{self, FUNCTION_PORTS, STATIONS};
 use ferric_abi::switch::bind::{self, KEY_BITS};
 use ferric_abi::switch::table;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-
-/// Bits of the middle word of a key's hash.
-const MIDDLE: usize = 64;
 
 /// What a function may send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,20 +29,6 @@ pub struct Sender {
     pub server: bool,
     /// It may send RoCE.
     pub roce: bool,
-}
-
-/// The addresses that stand in the card, by function.
-#[derive(Debug)]
-pub(super) struct Senders {
-    table: Table<KEY_BITS, MIDDLE>,
-    of: BTreeMap<u8, BTreeSet<IpAddr>>,
-}
-
-impl Senders {
-    /// No addresses, in four ways of 2^`lg` lines.
-    pub(super) fn new(lg: u32) -> Self {
-        Self { table: Table::new(lg), of: BTreeMap::new() }
-    }
 }
 
 /// The key of an address of a function.

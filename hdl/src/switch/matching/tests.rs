@@ -410,7 +410,7 @@ fn commands_that_name_nothing_are_refused() {
         good.with_opcode(0),
         good.with_opcode(3),
         good.with_table(0),
-        good.with_table(9),
+        good.with_table(11),
         good.with_line(64 + 5),
         good.with_line(1 << 23 | 5),
         table::exact(4, 0, Some((&key, 5, 0))),
