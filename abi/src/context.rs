@@ -304,7 +304,8 @@ macro_rules! context_records {
             underlay: bool[1] "It may send tunnel packets, and to the addresses where tunnels end.";
             server: bool[1] "It may answer DHCP and advertise itself as a router.";
             roce: bool[1] "It may send RoCE.";
-            rsvd0: u64[54] "Zero.";
+            rsvd0: u32[22] "Zero.";
+            rsvd1: u32[32] "Zero.";
         }
         #[doc = "What became of the frames that a function has sent while it was verified: each counts once (`SwitchCause` where it was dropped). Line `FLOW_SENDERS` + function of `space::FLOW`; writing it does nothing."]
         SenderCounts [64] {
