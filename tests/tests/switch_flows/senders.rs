@@ -154,9 +154,6 @@ fn answers_are_verified() {
     assert!(b.pair.of(1)[0].ctx.resolve_within(0, other, &search).is_err());
     let counts = ctx.sender_counts(1).unwrap();
     assert!(counts.spoof_arp() > 0 && counts.verified() == acknowledged, "{counts:?}");
-    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
-    assert_eq!(b.pair.of(1)[0].ctx.resolve(0, other).unwrap(), other_mac);
-    assert_eq!(ctx.sender_counts(1).unwrap().verified(), acknowledged + 1);
 }
 
 /// The number of a function goes to another tenant: what the first one might send the second one may not, and nothing at all until somebody says so.
@@ -204,7 +201,7 @@ fn a_function_changes_hands() {
     let ctx = b.pair.hosts[0].ctx.clone();
     let mut tables = open(&b);
     // The addresses have gone, too.
-    tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender.clone() })).unwrap();
+    tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender })).unwrap();
     let before = counts(&b, 1).spoof_ip();
     b.not_heard(1);
     assert!(counts(&b, 1).spoof_ip() > before);
