@@ -201,7 +201,7 @@ fn a_function_changes_hands() {
     let ctx = b.pair.hosts[0].ctx.clone();
     let mut tables = open(&b);
     // The addresses have gone, too.
-    tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender })).unwrap();
+    tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender.clone() })).unwrap();
     let before = counts(&b, 1).spoof_ip();
     b.not_heard(1);
     assert!(counts(&b, 1).spoof_ip() > before);
