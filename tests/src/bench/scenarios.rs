@@ -161,7 +161,7 @@ pub(super) const BASE: Scenario = Scenario {
 };
 /// Bytes of a queue pair behind which more windows change nothing: the wire has been the limit for long.
 const ENOUGH: usize = 4 << 20;
-/// Queue pairs of a card of 512 bits that a program can have, but for a few: of 1,024 contexts each function has one for management.
+/// Queue pairs of `write_64_all_qps.w4` and whoever else takes all: those of a card of 512 bits that a program can have, but for a few: of 1,024 contexts each function has one for management.
 pub(super) const ALL: usize = 1016;
 const LARGE: Scenario = Scenario { rig: Rig::Large4096, size: 262_144, qps: 1, both: true, measure: Measure::Efficiency, windows: &[8, 2], count: 24, ..BASE };
 const SINGLE: Scenario = Scenario { rig: Rig::Large4096, qps: 1, windows: &[1], count: 16, ..BASE };
