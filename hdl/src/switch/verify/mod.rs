@@ -21,7 +21,7 @@ pub(super) use words::Words;
 
 /// Cycles from a key to what stands against its frame.
 pub const LATENCY: u64 = bank::LATENCY + 1;
-/// The same from the frame's window, behind [`Words`].
+/// The same from the frame's window, behind `Words`.
 pub const FROM_WINDOW: u64 = super::key::LATENCY + LATENCY;
 /// From the comparisons to the answer of the table.
 const BESIDE: usize = bank::LATENCY as usize - 2;
