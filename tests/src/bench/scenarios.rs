@@ -93,7 +93,7 @@ pub struct Scenario {
     pub offsets: &'static [usize],
     /// Messages per queue pair in the measured part; more if that is less than so many windows.
     pub count: usize,
-    /// Windows of the measured part, unless these are more than [`ENOUGH`] bytes; two at least. Of two, the first comes in at once and the second after one way: half of the true time where
+    /// Windows of the measured part, unless these are more than `ENOUGH` bytes; two at least. Of two, the first comes in at once and the second after one way: half of the true time where
     /// the way is what limits.
     pub rounds: usize,
     /// Bytes of memory, at each end, over which all messages of a direction are strewn; 0: one place per message outstanding.
