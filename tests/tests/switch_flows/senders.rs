@@ -154,6 +154,14 @@ fn answers_are_verified() {
     assert!(b.pair.of(1)[0].ctx.resolve_within(0, other, &search).is_err());
     let counts = ctx.sender_counts(1).unwrap();
     assert!(counts.spoof_arp() > 0 && counts.verified() == acknowledged, "{counts:?}");
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    // A driver remembers for some seconds that nobody has answered; a new one asks.
+    b.pair.reopen(0, 1).unwrap();
+    let asker = &b.pair.of(1)[0].ctx;
+    asker.set_address(0, Address { ip, mac, vlan: None }).unwrap();
+    assert_eq!(asker.resolve(0, other).unwrap(), other_mac);
+    let counts = ctx.sender_counts(1).unwrap();
+    assert!(counts.verified() == acknowledged + 1, "{counts:?}");
 }
 
 /// The number of a function goes to another tenant: what the first one might send the second one may not, and nothing at all until somebody says so.
