@@ -22,6 +22,16 @@ pub mod wrap;
 use crate::prim::pack::BePick;
 use rust_hdl::prelude::*;
 
+/// Bits of a command (`FlowCommand`), of its record, and of the number of a line in it.
+const COMMAND: usize = 1024;
+const RECORD: usize = 896;
+const COMMAND_LINE: usize = 24;
+
+/// Of `N` bits those that no number below 2^`lg` has: a number beyond a table of so many lines has one of them.
+fn beyond<const N: usize>(lg: usize) -> Constant<Bits<N>> {
+    Constant::new((((1u64 << N) - 1) >> lg << lg).to_bits())
+}
+
 /// 16-bit network-order word at byte `at` of `N` bits.
 fn be16<const N: usize>(at: usize) -> BePick<N, Bits<16>> {
     BePick::new((0..16).map(|bit| 8 * (at + 1 - bit / 8) + bit % 8).collect())

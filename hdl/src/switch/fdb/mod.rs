@@ -4,6 +4,7 @@
 mod tests;
 
 use super::bank::{self, HashBank};
+use super::beyond;
 use crate::prim::pack::Concat2;
 use crate::prim::ram::Ram;
 use crate::prim::sized::Delay;
@@ -47,11 +48,6 @@ struct Flood {
     group: Bits<NUMBER_BITS>,
 }
 
-/// A bridge domain that has no line among 2^`lg` has one of these bits.
-fn beyond(lg: usize) -> Constant<Bits<DOMAIN_BITS>> {
-    Constant::new((((1u64 << DOMAIN_BITS) - 1) >> lg << lg).to_bits())
-}
-
 /// Stations in four ways of 2^`LG` lines, and flood groups of as many domains; those beyond have none. One address a cycle, never stalled.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(LATENCY == 7 && LG <= DOMAIN_BITS)]
@@ -82,6 +78,7 @@ pub struct Fdb<const LG: usize> {
     #[init(Delay::new(FLOOD))]
     domains: Delay<Bits<DOMAIN_BITS>>,
     floods: Ram<Flood, LG>,
+    /// A bridge domain that has no line has one of these bits.
     #[init(beyond(LG))]
     beyond: Constant<Bits<DOMAIN_BITS>>,
     within6: DFF<Bit>,

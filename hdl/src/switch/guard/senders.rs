@@ -5,16 +5,14 @@ use crate::prim::mux::OneHotMux;
 use crate::prim::pack::{Cast, Resize, Slice};
 use crate::records::{FlowCommand, SenderCtx};
 use crate::switch::verify::LINE as BOUND;
+use crate::switch::{beyond, COMMAND, COMMAND_LINE as LINE, RECORD};
 use ferric_abi::switch::bind::KEY_BITS;
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// Bits of a command, of its record, of a sender, and of a line's number.
-const COMMAND: usize = 1024;
-const RECORD: usize = 896;
+/// Bits of a sender.
 const SENDER: usize = 256;
-const LINE: usize = 24;
 
 const WRITE: u64 = table::WRITE as u64;
 const CLEAR: u64 = table::CLEAR as u64;
@@ -86,10 +84,6 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     /// Verified, and nothing is allowed.
     #[init(Constant::new(SenderCtx { on: true, ..Default::default() }))]
     shut: Constant<SenderCtx>,
-}
-
-fn beyond(lg: usize) -> Constant<Bits<LINE>> {
-    Constant::new((((1u64 << LINE) - 1) >> lg << lg).to_bits())
 }
 
 #[kernel]

@@ -2,19 +2,13 @@
 
 use crate::prim::pack::{Cast, Slice};
 use crate::records::FlowCommand;
-use crate::switch::fdb;
 use crate::switch::tcam::{CHUNK_BITS, GROUP, PLACE, ROW};
+use crate::switch::{beyond, fdb, COMMAND, COMMAND_LINE as LINE, RECORD};
 use ferric_abi::switch::station::{self, KEY_BITS as STATION_BITS};
 use ferric_abi::switch::table::{self, ACTION_BITS, EXACT_BITS, KEY_BITS, PROFILE_LINE_BITS, RESULT_BITS};
 use ferric_abi::switch::ternary::RULES;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
-
-/// Bits of a command's record, and of all its fields.
-const RECORD: usize = 896;
-const COMMAND: usize = 1024;
-/// Bits of a line's number in a command.
-const LINE: usize = 24;
 
 const WRITE: u64 = table::WRITE as u64;
 const CLEAR: u64 = table::CLEAR as u64;
@@ -49,11 +43,6 @@ struct Home {
     result: Bits<{ station::RESULT_BITS }>,
     generation: Bits<2>,
     counts: Bit,
-}
-
-/// A line number that the table of 2^`lg` lines does not have has one of these bits.
-fn beyond(lg: usize) -> Constant<Bits<LINE>> {
-    Constant::new((((1u64 << LINE) - 1) >> lg << lg).to_bits())
 }
 
 /// Ways of the bank and actions have 2^`LG` lines, and there are `G` groups of wildcard rules. Outputs are combinational.

@@ -12,6 +12,7 @@ use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
 use crate::switch::count::TICK;
 use crate::switch::flows;
 use crate::switch::matching::ANSWER;
+use crate::switch::{COMMAND, RECORD};
 use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS};
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -40,9 +41,7 @@ const LATER: usize = 32 * 29;
 /// Bits of one word less.
 const SHIFTED: usize = LATER - 32;
 const ABOVE: u64 = SHIFTED as u64;
-const RECORD: usize = 32 * 28;
-/// Bits of a whole command, and where its record begins.
-const COMMAND: usize = 1024;
+/// Where a command's record begins.
 const RECORD_AT: u64 = 128;
 
 const LINE_COMMAND: u64 = FLOW_COMMAND as u64;
