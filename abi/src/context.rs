@@ -46,7 +46,7 @@ macro_rules! context_records {
             una_index: u16[16] "Oldest work request that is not wholly acknowledged.";
             next_index: u16[16] "Work request that is sent next.";
             una_wqe_psn: u32[24] "First PSN of work request `una_index`.";
-            rd_out: u8[5] "READs and atomics sent and not completed.";
+            rd_open: u8[5] "READs and atomics sent and not wholly answered: what `max_rd_atomic` bounds.";
             rsvd6: u8[3] "Zero.";
             msg_offset: u32[32] "Bytes of work request `next_index` already sent.";
             sent_index: u16[16] "One past the newest work request with a tracker entry.";
@@ -55,7 +55,7 @@ macro_rules! context_records {
             error_syndrome: u8[8] "AETH syndrome of the failure that `dying` is about.";
             dying: bool[1] "In error; nothing of it is completed before the answers that were accepted are in host memory.";
             blamed: bool[1] "The failure that `dying` is about is that of the oldest work request.";
-            rsvd7: u8[6] "Zero.";
+            rd_out: u8[6] "READs and atomics sent and not completed, at most 63: answers may be on their way to host memory.";
         }
         #[doc = "Responder half of a queue pair. Words 0-3 are attributes, the rest is state of the responder."]
         RspCtx [64] {

@@ -46,6 +46,8 @@ pub mod gateware;
 pub mod iommu;
 #[cfg(feature = "cards")]
 mod library;
+mod pace;
+mod partner;
 pub mod pci;
 pub mod peer;
 mod service;

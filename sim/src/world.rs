@@ -3,10 +3,45 @@ use crate::capture::{Capture, CYCLE_NS};
 use crate::card::{Card, CardConfig};
 use crate::error::Error;
 use crate::fabric::{Link, LinkConfig};
+use crate::pace::Pace;
+use crate::partner::Partner;
 use crate::peer::PeerMemory;
 use crate::trace::Event;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The variable of the environment that says on how many threads a world of two cards runs, whatever its configuration says: 1 or 2.
+pub const THREADS: &str = "FERRIC_SIM_THREADS";
+
+/// On which threads two cards run.
+enum Threads {
+    One,
+    Two(Partner),
+    Measured(Partner, Pace),
+}
+
+impl Threads {
+    /// For these cards. Error: [`THREADS`] says something else than 1 and 2.
+    fn of(cards: &[Card], configured: Option<usize>) -> Result<Self, Error> {
+        let wanted = match std::env::var(THREADS).as_deref() {
+            Err(_) => configured,
+            Ok("1") => Some(1),
+            Ok("2") => Some(2),
+            Ok(other) => return Err(Error::Gateware(format!("{THREADS} is 1 or 2, not `{other}`"))),
+        };
+        // A twin's cycles are too short to be given to somebody else.
+        let one = cards.len() != 2 || cards.iter().any(Card::instant) || wanted == Some(1);
+        if one || (wanted.is_none() && std::thread::available_parallelism().is_ok_and(|n| n.get() == 1)) {
+            return Ok(Self::One);
+        }
+        Ok(match (Partner::start(), wanted) {
+            (Err(_), _) => Self::One,
+            (Ok(partner), Some(_)) => Self::Two(partner),
+            (Ok(partner), None) => Self::Measured(partner, Pace::default()),
+        })
+    }
+}
 
 /// Cycles of one tick (1.024 us) on hardware.
 pub const TICK_CYCLES: u64 = 256;
@@ -24,11 +59,13 @@ pub struct WorldConfig {
     pub tick_cycles: u64,
     /// Skip idle time: when nothing moves at any boundary, ticks pass without cycles.
     pub skip_idle: bool,
+    /// Threads on which two cards of gateware run: 1 or 2; `None`: what is faster, measured now and then, if the machine has two processors. No result depends on it.
+    pub threads: Option<usize>,
 }
 
 impl Default for WorldConfig {
     fn default() -> Self {
-        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, tick_cycles: TICK_CYCLES, skip_idle: true }
+        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, tick_cycles: TICK_CYCLES, skip_idle: true, threads: None }
     }
 }
 
@@ -54,6 +91,7 @@ pub struct World {
     pub outbox: Vec<Vec<u8>>,
     /// Cycle at which [`World::step`] panics: for tests of what might never end, where a driver's own time-out is hours of simulation.
     pub deadline: Option<u64>,
+    threads: Threads,
 }
 
 impl World {
@@ -64,6 +102,7 @@ impl World {
             let c = CardConfig { seed: c.seed ^ config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i as u64) << 32, ..c.clone() };
             cards.push(Card::new(&c, i as u16)?);
         }
+        let threads = Threads::of(&cards, config.threads)?;
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
         Ok(Self {
             cards,
@@ -79,6 +118,7 @@ impl World {
             trace: None,
             outbox: Vec::new(),
             deadline: None,
+            threads,
         })
     }
 
@@ -129,8 +169,8 @@ impl World {
     pub fn step(&mut self) {
         let n = self.cards.len();
         let traced = self.trace.as_ref().map_or(0, Vec::len);
+        self.cycle_cards();
         for i in 0..n {
-            self.cards[i].cycle(self.cycle, self.ticks, &mut self.trace);
             while let Some(frame) = self.cards[i].sent.pop_front() {
                 if n == 1 {
                     self.outbox.push(frame);
@@ -168,6 +208,47 @@ impl World {
             self.advance_ticks(1 + (self.skip_run / 64).min(256));
         } else {
             self.skip_run = 0;
+        }
+    }
+
+    /// One clock cycle of the cards.
+    fn cycle_cards(&mut self) {
+        if let Threads::Two(partner) | Threads::Measured(partner, _) = &mut self.threads {
+            if partner.lost() {
+                match Partner::start() {
+                    Ok(started) => *partner = started,
+                    Err(_) => self.threads = Threads::One,
+                }
+            }
+        }
+        // Memory of other devices may be that of both cards.
+        let alone = !self.peers.is_empty();
+        let partner = match &self.threads {
+            Threads::Two(partner) if !alone => Some(partner),
+            Threads::Measured(partner, pace) if !alone && pace.together() => Some(partner),
+            _ => None,
+        };
+        let measures = matches!(&self.threads, Threads::Measured(_, pace) if pace.measures());
+        let begun = measures.then(Instant::now);
+        let lent = partner.and_then(|partner| match partner.begin(self.cards.pop()?, self.cycle, self.ticks, self.trace.is_some()) {
+            Ok(()) => Some(partner),
+            Err(card) => {
+                self.cards.push(card);
+                None
+            }
+        });
+        for card in &mut self.cards {
+            card.cycle(self.cycle, self.ticks, &mut self.trace);
+        }
+        if let Some(partner) = lent {
+            let (card, events) = partner.finish();
+            self.cards.push(card);
+            if let Some(trace) = &mut self.trace {
+                trace.extend(events.into_iter().flatten());
+            }
+        }
+        if let Threads::Measured(_, pace) = &mut self.threads {
+            pace.cycle(begun.map_or(Duration::ZERO, |at| at.elapsed()));
         }
     }
 

@@ -79,6 +79,7 @@ impl Twin {
         let outstanding = index.wrapping_sub(req.una_index());
         let waits = outstanding >= TRACKED
             || request.fence && req.rd_out() > 0 && request.opcode != WrOpcode::Nop
+            // An answer is in memory at once: what is not completed is not answered, and `rd_open` is not needed.
             || request.asks() && req.rd_out() >= req.max_rd_atomic()
             || request.opcode == WrOpcode::LocalInv && outstanding > 0;
         if waits {

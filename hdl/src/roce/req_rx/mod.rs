@@ -501,6 +501,7 @@ impl Logic for RequesterRx {
             self.window.empties.next = self.reads.empties.val();
         }
         self.window.accepts.next = self.reads.accepts.val();
+        self.window.answered.next = self.reads.answered.val();
         self.window.returns.next = self.reads.told_asks.val();
         if self.retire.val() {
             self.dirty.d.next = true;

@@ -49,6 +49,8 @@ pub struct Reads {
     pub new: Signal<Out, ReqCtx>,
     /// The answer is that of the request at hand: `una_psn` moves by one in this cycle.
     pub accepts: Signal<Out, Bit>,
+    /// The same, and it is the request's last one.
+    pub answered: Signal<Out, Bit>,
     /// The oldest request is complete in this cycle; it is a READ or an atomic; none is left behind it.
     pub told: Signal<Out, Bit>,
     pub told_asks: Signal<Out, Bit>,
@@ -392,8 +394,10 @@ impl Logic for Reads {
             if self.at_last.q.val() {
                 self.new.next.una_index = self.follower.val();
                 self.new.next.una_wqe_psn = self.after.y.val();
+                self.new.next.rd_open = self.line.val().rd_open - 1;
             }
         }
+        self.answered.next = self.accepts.val() & self.at_last.q.val();
         // An answer's request has not failed, and that behind it waits for it; a failure behind the last that is told of has its turn (`End`).
         self.ends.next = (self.accepts.val() & !(self.at_last.q.val() & self.idle_next.q.val()))
             | (self.told.val() & ((self.nearest.q.val() & !self.stopped.val()) | (!self.nearest.q.val() & self.kept.q.val().next_asks)));

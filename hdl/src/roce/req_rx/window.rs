@@ -8,7 +8,7 @@ use ferric_abi::wire::pmtu;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
-/// READs and atomics under way when there is only the one that is told of.
+/// READs and atomics when there is only the one that is told of.
 const ALONE: u64 = 1;
 
 /// Takes `ev` and its line as they come, in cycles with `load`; what depends on `line` follows it a cycle later.
@@ -49,8 +49,9 @@ pub struct Window {
     /// The request in hand is retired in this cycle, and none is left behind it.
     pub retires: Signal<In, Bit>,
     pub empties: Signal<In, Bit>,
-    /// In this cycle an answer moves `una_psn` by one; a READ or atomic is complete.
+    /// In this cycle an answer moves `una_psn` by one; a READ or atomic is wholly answered; one is complete.
     pub accepts: Signal<In, Bit>,
+    pub answered: Signal<In, Bit>,
     pub returns: Signal<In, Bit>,
     /// All requests are complete; the same, or the queue pair does not wait for that.
     pub complete: Signal<Out, Bit>,
@@ -80,10 +81,10 @@ pub struct Window {
     /// A quarter of the tracker was free before the last cycle's retirement: of several, the last one sees it.
     r_free: DFF<Bit>,
     r_may_ask: DFF<Bit>,
-    /// READs and atomics under way, and an eighth of how many may be.
+    /// READs and atomics not answered, and a quarter of how many may be.
     asking: Signal<Local, Bits<5>>,
-    /// One READ or atomic is under way, and no other.
-    lone: Signal<Local, Bit>,
+    /// So many are not completed that `rd_out` is nearly full.
+    crowded: Signal<Local, Bit>,
     r_complete: DFF<Bit>,
     r_lag: DFF<Bit>,
     r_ahead: DFF<Bit>,
@@ -159,17 +160,17 @@ impl Logic for Window {
         self.r_ahead.d.next = self.to_error.val().get_bit(15);
         self.ahead.next = self.r_ahead.q.val();
         // A queue that goes on fetches its requests anew, and those that it may not send are thrown away: not for one, but when a quarter of what may be asked for is free, and one more.
-        self.asking.next = self.line.val().rd_out + (self.line.val().max_rd_atomic >> 2);
-        self.lone.next = self.line.val().rd_out == ALONE;
-        self.r_may_ask.d.next = (self.asking.val() < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
+        self.asking.next = self.line.val().rd_open + (self.line.val().max_rd_atomic >> 2);
+        self.crowded.next = self.line.val().rd_out.get_bits::<2>(4).all();
+        self.r_may_ask.d.next = ((self.asking.val() < self.line.val().max_rd_atomic) | !self.line.val().rd_open.any()) & !self.crowded.val();
+        // One is under way less.
+        if self.answered.val() {
+            self.r_may_ask.d.next = (!(self.asking.val() > self.line.val().max_rd_atomic) | (self.line.val().rd_open == ALONE)) & !self.crowded.val();
+        }
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();
-        }
-        // One is under way less.
-        if self.returns.val() {
-            self.r_may_ask.d.next = !(self.asking.val() > self.line.val().max_rd_atomic) | self.lone.val();
-            if self.line.val().fenced {
-                self.r_may_ask.d.next = self.lone.val();
+            if self.returns.val() {
+                self.r_may_ask.d.next = self.line.val().rd_out == ALONE;
             }
         }
         self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;

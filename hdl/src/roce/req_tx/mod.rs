@@ -432,6 +432,7 @@ impl<const LH: usize> Logic for RequesterTx<LH> {
                 }
                 if self.unsent.q.val() {
                     self.new.next.rd_out = self.line.q.val().rd_out + 1;
+                    self.new.next.rd_open = self.line.q.val().rd_open + 1;
                 }
             }
             self.new.next.in_msg = !self.is_last.val();

@@ -185,7 +185,7 @@ impl Logic for Plan {
             self.r_reliable.d.next = self.transport.val() == QpType::Rc as u64;
             self.r_asks.d.next = self.asking.val();
             self.r_atomic.d.next = self.exchange.val();
-            self.r_asks_full.d.next = self.asking.val() & (self.line.val().rd_out >= self.line.val().max_rd_atomic);
+            self.r_asks_full.d.next = self.asking.val() & ((self.line.val().rd_open >= self.line.val().max_rd_atomic) | self.line.val().rd_out.all());
             self.r_fence.d.next = self.head.y.val().fence & self.line.val().rd_out.any();
             self.r_flying.d.next = !(self.line.val().next_psn == self.line.val().una_psn);
             // Only a READ begins in its middle, and only the oldest request does.

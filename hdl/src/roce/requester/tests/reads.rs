@@ -23,7 +23,7 @@ fn mixed(seed: u64, stall: u32, latency: u64, trouble: Trouble, requests: usize)
     }
     all_succeed(&mut world, 300_000);
     for (n, q) in world.qps.iter().enumerate() {
-        assert_eq!((world.field(n, "rd_out"), world.field(n, "done_index")), (0, world.field(n, "una_index")), "queue pair {n}");
+        assert_eq!((world.field(n, "rd_open"), world.field(n, "rd_out"), world.field(n, "done_index")), (0, 0, world.field(n, "una_index")), "queue pair {n}");
         assert!(q.asked > 0);
     }
 }
@@ -69,7 +69,41 @@ fn a_queue_goes_on_for_several_reads() {
     }
     all_succeed(&mut world, 60_000);
     // Five at a time, of those behind the first 16.
-    assert!((1..=84 / 5).contains(&world.qps[qp].resumes), "{} times", world.qps[qp].resumes);
+    assert!((1..=84_u32.div_ceil(5)).contains(&world.qps[qp].resumes), "{} times", world.qps[qp].resumes);
+}
+
+/// What has been answered makes room at the peer, while its bytes are still on their way to memory: of those 63 at most.
+#[test]
+fn answered_reads_make_room_before_they_are_placed() {
+    for (write_latency, asked, most) in [(2_000, 4, 8), (60_000, 4, 40), (60_000, 16, 50)] {
+        let mut world = World::new(39, 0);
+        world.write_latency = write_latency;
+        let qp = world.add_qp(QpType::Rc, 3, Trouble::default(), &[("max_rd_atomic", asked.into())]);
+        for n in 0..150 {
+            world.post(qp, request(if n % 3 == 0 { WrOpcode::FetchAdd } else { WrOpcode::Read }, if n % 3 == 0 { 8 } else { 64 }));
+        }
+        let mut unplaced = 0;
+        world.run_until(2_000_000, |world| {
+            unplaced = unplaced.max(world.field(qp, "rd_out"));
+            world.qps[qp].cqes.len() == 150
+        });
+        assert!(unplaced >= most && unplaced <= 63, "{unplaced} not placed");
+        assert_eq!((world.field(qp, "rd_out"), world.field(qp, "rd_open"), world.qps[qp].asked), (0, 0, asked));
+    }
+}
+
+/// The 64th that waits for its bytes is not sent, for nobody could count it.
+#[test]
+fn no_more_wait_for_their_bytes_than_can_be_counted() {
+    for (waiting, sent) in [(62, 1), (63, 0)] {
+        let mut world = World::new(40, 0);
+        let qp = world.add_qp(QpType::Rc, 3, Trouble::default(), &[("max_rd_atomic", 16), ("rd_out", waiting)]);
+        for _ in 0..2 {
+            world.post(qp, request(WrOpcode::Read, 64));
+        }
+        (0..2_000).for_each(|_| world.step());
+        assert_eq!((world.sent, world.field(qp, "rd_out"), world.field(qp, "parked")), (sent, 63, 1), "{waiting} wait");
+    }
 }
 
 /// One READ may be longer than the window.

@@ -91,7 +91,9 @@ pub struct Qp {
     pub rnr_naks: u32,
     /// Bytes of READs and atomics that placement has been told of, by request; done.
     placed: HashMap<usize, (u32, bool)>,
-    /// Most requests of this kind that were on their way together.
+    /// READs and atomics whose last answer has been sent.
+    answered: HashSet<usize>,
+    /// Most requests of this kind that waited for their answers together.
     pub asked: u32,
     /// Local operations that the key unit was told of; done.
     worked: HashMap<usize, bool>,
@@ -113,6 +115,8 @@ pub struct World {
     pub qps: Vec<Qp>,
     store: Store,
     pub latency: u64,
+    /// Most cycles from the order to write an answer to its being written.
+    pub write_latency: u64,
     ctx: Fields,
     wqe: Source,
     ops: Sink,
@@ -210,6 +214,7 @@ impl World {
             qps: Vec::new(),
             store,
             latency: 2,
+            write_latency: 200,
             ctx,
             free_handles: (0..64).collect(),
             buffers: HashMap::new(),
@@ -290,6 +295,7 @@ impl World {
             cqes: Vec::new(),
             rnr_naks: 0,
             placed: HashMap::new(),
+            answered: HashSet::new(),
             asked: 0,
             worked: HashMap::new(),
             hushed: false,

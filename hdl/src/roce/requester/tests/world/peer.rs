@@ -175,6 +175,12 @@ impl World {
             ("pay_len", reply.length.into()),
             ("operand", reply.value.into()),
         ]));
+        let last = matches!(opcode, 0x0f | 0x10 | 0x12);
+        if let Some(q) = self.qps.get_mut(qp).filter(|_| last) {
+            if let Some((number, _)) = q.truth.get(&psn) {
+                q.answered.insert(*number);
+            }
+        }
         if matches!(opcode, 0x0d..=0x10) {
             self.held.insert(self.frames % 4096, reply);
         } else {

@@ -33,7 +33,7 @@ impl World {
                 // The queue pair has failed: told of behind all that was to be placed.
                 assert!(frame.is_none() && get("pay_len") == 0 && get("free_rq") == 0);
                 self.qps[get("qpn") as usize].hushed = true;
-                let at = self.tb.cycles() + self.tb.rng().range(1, 200);
+                let at = self.tb.cycles() + self.tb.rng().range(1, self.write_latency);
                 let at = self.writes.back().map_or(0, |w| w.0).max(at);
                 self.writes.push_back((at, usize::MAX));
                 self.reports.push_back((at, fr.pack(&[("qpn", get("qpn")), ("status", 0xff)])));
@@ -74,7 +74,7 @@ impl World {
             if status == 0 && done {
                 entry.1 = true;
             }
-            let at = self.tb.cycles() + self.tb.rng().range(1, 200);
+            let at = self.tb.cycles() + self.tb.rng().range(1, self.write_latency);
             let at = self.writes.back().map_or(0, |w| w.0).max(at);
             self.writes.push_back((at, qp));
             if status != 0 || done {

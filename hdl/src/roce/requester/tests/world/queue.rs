@@ -201,7 +201,7 @@ impl World {
             assert!(behind.is_none(), "request {number} of queue pair {qp} has passed a fence");
         }
         if q.wrs[*number].asks() {
-            let out = q.wrs[..*number].iter().enumerate().filter(|(n, wr)| wr.asks() && !q.placed.get(n).is_some_and(|p| p.1)).count() as u32 + 1;
+            let out = q.wrs[..*number].iter().enumerate().filter(|(n, wr)| wr.asks() && !q.answered.contains(n)).count() as u32 + 1;
             assert!(u128::from(out) <= self.ctx.get(&self.store.lines[qp], "max_rd_atomic"), "{out} READs and atomics outstanding");
             self.qps[qp].asked = self.qps[qp].asked.max(out);
         }
