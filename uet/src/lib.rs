@@ -1,0 +1,2 @@
+//! Ultra Ethernet transport in software: frames ([`wire`]).
+pub mod wire;
