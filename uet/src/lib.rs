@@ -1,2 +1,4 @@
 //! Ultra Ethernet transport in software: frames ([`wire`]).
 pub mod wire;
+pub mod model;
+pub mod check;

@@ -197,7 +197,6 @@ pub enum Counter {
     NackTaken(u8),
     NackStale,
     NackHeldBack,
-    NackUnknown,
     Rto,
     Stall,
     PathLoss,
@@ -214,7 +213,6 @@ pub enum Counter {
     PoolFull,
     RecordsFull,
     WindowFull,
-    AckMerged,
     BadAck,
     Stray,
     Early,
@@ -289,6 +287,8 @@ pub struct Config {
     pub entropies: u16,
     /// Start of all random choices.
     pub seed: u64,
+    /// Start_PSN of the first PDC of each place, in the place of a random one.
+    pub first_psn: Option<u32>,
     /// Deliberate defect, for tests of the tests.
     pub defect: Option<Defect>,
 }
@@ -306,8 +306,8 @@ pub enum Defect {
     NoLives,
     /// A SACKed packet counts as answered.
     SackCompletes,
-    /// Start_PSN of a SYN is not compared.
-    SynNotCompared,
+    /// CLEAR_PSN is the PSN of the request that carries it.
+    ClearsUnanswered,
 }
 
 impl Default for Config {
@@ -345,6 +345,7 @@ impl Default for Config {
             spray: super::spray::Policy::Oblivious,
             entropies: 64,
             seed: 1,
+            first_psn: None,
             defect: None,
         }
     }
