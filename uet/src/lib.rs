@@ -2,3 +2,5 @@
 pub mod wire;
 pub mod model;
 pub mod check;
+pub mod end;
+pub mod soak;

@@ -18,6 +18,7 @@ impl Pdc {
         let (place, syn) = (self.rx.place(psn), matches!(to, To::Syn(_)));
         if let Stage::Linger(close) = self.stage {
             return match () {
+                () if trim.is_some() => cx.count(Counter::TrimmedDropped),
                 () if syn => cx.count(Counter::SynAfterClose),
                 () if place > close => self.refuse(NackCode::Closing, psn, 0, seen, cx),
                 () => cx.count(Counter::DuplicateDropped),
@@ -37,13 +38,16 @@ impl Pdc {
                 let code = if trim == Trim::LastHop { NackCode::TrimmedLastHop } else { NackCode::Trimmed };
                 self.refuse(code, psn, 0, seen, cx);
             }
-            (Arrival::New, None) if cx.shared.kept >= cx.config.kept => self.refuse(NackCode::NoGuaranteed, psn, 0, seen, cx),
+            // The oldest that is missing has a place of its own: were it refused, nothing behind it could ever be cleared.
+            (Arrival::New, None) if cx.shared.kept >= cx.config.kept && place != self.rx.base => self.refuse(NackCode::NoGuaranteed, psn, 0, seen, cx),
             (Arrival::New, None) => {
                 cx.shared.kept += 1;
+                let oldest = place == self.rx.base;
                 self.rx.take(place, seen);
-                cx.out.push(Action::Deliver { pdc: self.id, from: self.peer, psn, body });
+                cx.out.push(Action::Deliver { pdc: self.id, from: self.peer, psn, body, oldest });
             }
-            (Arrival::Outside, _) => self.refuse(if syn { NackCode::InvalidSyn } else { NackCode::OutOfWindow }, psn, 0, seen, cx),
+            (Arrival::Outside, Some(_)) => cx.count(Counter::TrimmedDropped),
+            (Arrival::Outside, None) => self.refuse(if syn { NackCode::InvalidSyn } else { NackCode::OutOfWindow }, psn, 0, seen, cx),
             (Arrival::Gap(tell), _) => {
                 self.rx.told = true;
                 if tell {
@@ -51,7 +55,7 @@ impl Pdc {
                     self.refuse(NackCode::RodOutOfOrder, psn, expected, seen, cx);
                 }
             }
-            (Arrival::Old, None) if cx.defect(Defect::DuplicateExecuted) => cx.out.push(Action::Deliver { pdc: self.id, from: self.peer, psn, body }),
+            (Arrival::Old, None) if cx.defect(Defect::DuplicateExecuted) => cx.out.push(Action::Deliver { pdc: self.id, from: self.peer, psn, body, oldest: false }),
             (arrival, trim) => self.duplicate(place, arrival, trim.is_some(), seen, cx),
         }
     }

@@ -121,13 +121,12 @@ impl Pdc {
         cx.count(Counter::NackTaken(code as u8));
         match code {
             NackCode::Trimmed | NackCode::TrimmedLastHop | NackCode::InferredLoss | NackCode::AckWithData | NackCode::NotReceived => {
-                // Something came through, so this is no silence.
+                self.tx.tries = 0;
                 self.tx.spray.told(record.slot, Told::Nack);
                 if let Some(record) = self.tx.records.get_mut(&place) {
                     record.sacked = false;
                 }
                 self.tx.resend.insert(place);
-                self.arm(cx);
             }
             NackCode::NoPdc | NackCode::NoCcc | NackCode::NoBitmap | NackCode::NoPacketBuffer | NackCode::NoGuaranteed | NackCode::NoMessage | NackCode::NoResource => self.later(place, cx),
             // What CACK covers by now is no longer of interest, and has no record.
@@ -135,7 +134,7 @@ impl Pdc {
             NackCode::RodOutOfOrder => {
                 let expected = self.tx.place(payload);
                 if self.tx.rewind(expected) {
-                    self.arm(cx);
+                    self.tx.tries = 0;
                 }
             }
             // A peer that forgets at once when it is closed says this to a close that comes again.
@@ -151,9 +150,15 @@ impl Pdc {
 
     /// Sends again after a wait.
     fn later(&mut self, place: u32, cx: &Cx) {
-        self.tx.resend.remove(&place);
         self.tx.wait.insert(place);
+        if self.stage == Stage::Syn {
+            // A peer that has no room for one has none for the others.
+            self.tx.wait.extend(self.tx.records.keys());
+        }
+        let wait = &self.tx.wait;
+        self.tx.resend.retain(|place| !wait.contains(place));
         self.start(Timer::Retry, cx.config.nack_wait, cx.now);
-        self.arm(cx);
+        // This is no silence. But the time-out runs on: refusals of others say nothing of the oldest, whose answer may be what is missing.
+        self.tx.tries = 0;
     }
 }

@@ -6,6 +6,9 @@ use super::types::{Action, Config, Counter, Defect, Failure, Message, Mode, Pack
 use ferric_abi::uet::codes::{ControlType, NackCode};
 use std::collections::BTreeMap;
 
+/// Value of `Config::nack_max` with which a refused packet is sent again for ever.
+const NACKS_FOREVER: u8 = 31;
+
 /// Where a PDC is in its life. QUIESCE is `Open` with `closing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
@@ -157,7 +160,7 @@ impl Pdc {
         if let Some(place) = self.tx.resend.iter().next() {
             return Some(Next::Again(*place));
         }
-        let first = self.stage != Stage::Syn || self.tx.next < config.first_window;
+        let first = self.stage != Stage::Syn || self.tx.next < config.first_window && self.tx.wait.is_empty();
         if !self.tx.queue.is_empty() {
             return (first && self.tx.room() && shared.records < config.records).then_some(Next::Data);
         }
@@ -314,9 +317,9 @@ impl Pdc {
                 }
                 self.arm(cx);
             }
-            Timer::Retry if self.tx.refusals >= cx.config.nack_max => self.fail(Failure::NoRoom, cx),
+            Timer::Retry if cx.config.nack_max < NACKS_FOREVER && self.tx.refusals >= cx.config.nack_max => self.fail(Failure::NoRoom, cx),
             Timer::Retry => {
-                self.tx.refusals += 1;
+                self.tx.refusals = self.tx.refusals.saturating_add(1);
                 let again = std::mem::take(&mut self.tx.wait);
                 self.tx.resend.extend(again);
             }

@@ -80,7 +80,13 @@ impl Pds {
 
     /// When the next timer expires.
     pub fn deadline(&self) -> Option<u64> {
-        self.timers().into_iter().map(|(_, _, time)| time).min()
+        let slots = self.pool.slots.iter();
+        slots.filter_map(|slot| slot.quarantine.into_iter().chain(slot.pdc.iter().flat_map(|pdc| pdc.timers.values().copied())).min()).min()
+    }
+
+    /// It is so late; no timer has expired yet.
+    pub fn at(&mut self, now: u64) {
+        self.pool.now = self.pool.now.max(now);
     }
 
     /// Whether a grant would send something.
@@ -211,7 +217,7 @@ impl Pds {
 
     /// A new PDC. None: no place, or its side has its share.
     fn open(&mut self, peer: Peer, peer_id: u16, mode: Mode, start: Option<u32>, out: &mut Vec<Action>) -> Option<u16> {
-        if self.used(peer_id == 0) >= self.config.share {
+        if self.used(peer_id == 0) >= self.config.share || self.used(true) + self.used(false) >= self.config.places {
             return None;
         }
         let index = (1..self.pool.slots.len()).find(|index| self.pool.slots[*index].pdc.is_none() && self.pool.slots[*index].quarantine.is_none())?;
@@ -250,13 +256,18 @@ impl Pds {
 
     /// Gives messages to PDCs, in their order for each peer, and makes room when there is none.
     fn admit(&mut self, out: &mut Vec<Action>) {
-        let mut blocked = Vec::new();
+        if self.pool.waiting.is_empty() {
+            return;
+        }
+        let (mut blocked, mut full) = (Vec::new(), false);
         for (peer, mode, message) in std::mem::take(&mut self.pool.waiting) {
             let key = (peer, mode);
             if !blocked.contains(&key) {
                 let there = self.pool.opened.get(&key).copied();
                 let index = there.or_else(|| {
-                    let index = self.open(peer, 0, mode, None, out)?;
+                    let index = if full { None } else { self.open(peer, 0, mode, None, out) };
+                    full |= index.is_none();
+                    let index = index?;
                     out.push(Action::Count(Counter::Opened));
                     self.pool.opened.insert(key, index);
                     Some(index)
@@ -266,12 +277,13 @@ impl Pds {
                         pdc.post(message);
                         continue;
                     }
-                    None if there.is_none() => self.make_room(out),
-                    None => {}
+                    None => blocked.push(key),
                 }
-                blocked.push(key);
             }
             self.pool.waiting.push_back((peer, mode, message));
+        }
+        if full {
+            self.make_room(out);
         }
     }
 
@@ -334,6 +346,11 @@ impl Pds {
     #[allow(clippy::too_many_arguments)]
     fn find(&mut self, from: Peer, spdcid: u16, to: To, psn: u32, mode: Mode, request: bool, trimmed: bool, seen: Seen, out: &mut Vec<Action>) -> Option<u16> {
         let nack = |code: NackCode, own: u16, out: &mut Vec<Action>| {
+            // Of a trimmed frame no check is left, so it ends nothing.
+            if trimmed {
+                out.push(Action::Count(Counter::TrimmedDropped));
+                return None;
+            }
             out.push(Action::Count(Counter::NackSent(code as u8)));
             let packet = Packet::Nack { code, psn, spdcid: own, dpdcid: spdcid, payload: 0, marked: seen.marked, retx: seen.retx };
             out.push(Action::Transmit { to: from, packet, ev: seen.ev, control: true });
@@ -353,13 +370,7 @@ impl Pds {
                 Some(pdc.id)
             }
             To::Id(id) => {
-                let Some(pdc) = self.pdc(id) else {
-                    if trimmed {
-                        out.push(Action::Count(Counter::TrimmedDropped));
-                        return None;
-                    }
-                    return nack(NackCode::InvalidPdc, 0, out);
-                };
+                let Some(pdc) = self.pdc(id) else { return nack(NackCode::InvalidPdc, 0, out) };
                 if pdc.peer_id == 0 {
                     // The peer's id comes with an answer of it; this packet will come again.
                     out.push(Action::Count(Counter::Early));

@@ -164,8 +164,8 @@ pub enum Failure {
 pub enum Action {
     /// Sends a packet on the path that `ev` chooses; `control`: in the class of acknowledges.
     Transmit { to: Peer, packet: Packet, ev: u16, control: bool },
-    /// Hands a packet to semantics, which answer with `Done` or `Refuse`.
-    Deliver { pdc: u16, from: Peer, psn: u32, body: Body },
+    /// Hands a packet to semantics, which answer with `Done` or `Refuse`. `oldest`: none in front of it is missing; semantics that refused it for want of what those behind it hold would wait for ever.
+    Deliver { pdc: u16, from: Peer, psn: u32, body: Body, oldest: bool },
     /// A packet of a message of ours is answered; none: it is done, and the answer says nothing else.
     Answered { message: u16, offset: u32, bytes: u32, response: Option<Response> },
     /// A message of ours has failed.
@@ -227,6 +227,8 @@ pub struct Config {
     pub pool_bits: u32,
     /// Bits above them that tell lives apart.
     pub life_bits: u32,
+    /// Places of the pool that are used.
+    pub places: usize,
     /// Places that initiators, and targets, may have.
     pub share: usize,
     /// Free places of the targets' share below which the oldest are asked to close.
@@ -243,7 +245,7 @@ pub struct Config {
     pub first_window: u32,
     /// Packet records of the whole endpoint.
     pub records: usize,
-    /// Responses that can be kept, of the whole endpoint.
+    /// Responses that can be kept, of the whole endpoint; each PDC has one more place, for its oldest packet.
     pub kept: usize,
     /// PSNs after which a PDC is closed.
     pub limit: u32,
@@ -253,7 +255,7 @@ pub struct Config {
     pub rto_max: u8,
     /// Wait after a refusal for want of something.
     pub nack_wait: u64,
-    /// Refusals in a row before the PDC fails.
+    /// Refusals in a row before the PDC fails; 31: never.
     pub nack_max: u8,
     /// Time between two NACKs for one PSN.
     pub nack_gap: u64,
@@ -315,6 +317,7 @@ impl Default for Config {
         Self {
             pool_bits: 10,
             life_bits: 6,
+            places: 1023,
             share: 767,
             low: 8,
             mtu: 4096,

@@ -1,5 +1,5 @@
 //! From bytes to headers.
-use super::carriage::{Addresses, Carriage};
+use super::carriage::{checksum, Addresses, Carriage};
 use super::headers::{Operands, Pds, Ses};
 use super::{crc32c, Registers};
 use ferric_abi::uet::codes::{AtomicOp, NextHeader, PdsType, SesOpcode};
@@ -16,6 +16,8 @@ pub enum Bad {
     Truncated,
     /// IPv4 with options, or a fragment.
     Fragment,
+    /// The header checksum of IPv4 is wrong.
+    IpChecksum,
     /// The length of IP is beyond the frame or within a header.
     IpLength,
     /// The length of UDP is not that of IP.
@@ -107,6 +109,9 @@ fn network<'a>(cursor: &mut Cursor<'a>, ether: u16) -> Result<(Addresses, u8, u8
             let ip = Ipv4(cursor.take(Bad::Truncated)?);
             if ip.version() != 4 || ip.ihl() != 5 || ip.fragment() != 0 || ip.flags() & 1 != 0 {
                 return Err(Bad::Fragment);
+            }
+            if checksum(&ip.0) != 0 {
+                return Err(Bad::IpChecksum);
             }
             (Addresses::V4(ip.src(), ip.dst()), ip.dscp(), ip.ecn(), ip.ttl(), ip.protocol(), Ipv4::BYTES, ip.total_length() as usize)
         }

@@ -1,6 +1,8 @@
 //! The long tests of Ultra Ethernet in software, for `./scripts/soak` and `./scripts/replay`.
 use clap::{Parser, Subcommand};
 use ferric_uet::check::{cases, defects, search};
+use ferric_uet::soak::{run, wanted};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -20,6 +22,18 @@ enum Command {
         /// Distinct states of each case.
         #[arg(long, default_value_t = 400_000)]
         states: usize,
+    },
+    /// Four model ends over a fabric that loses, repeats, corrupts, trims and fails.
+    Soak {
+        /// Runs.
+        #[arg(long, default_value_t = 10)]
+        seeds: u64,
+        /// Seed of the first.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Messages of each node.
+        #[arg(long, default_value_t = 400)]
+        messages: usize,
     },
 }
 
@@ -50,9 +64,36 @@ fn model(states: usize) -> bool {
     good
 }
 
+fn soak(seeds: u64, first: u64, messages: usize) -> bool {
+    let (mut reached, mut good) = (BTreeMap::new(), true);
+    for seed in first..first + seeds {
+        let begin = Instant::now();
+        match run(seed, messages) {
+            Ok(report) => {
+                println!("seed {seed}: {} messages, {} refused as they should, {} ticks, {:.1} s; {:?}", report.good, report.refused, report.ticks, begin.elapsed().as_secs_f64(), report.fabric);
+                report.counters.into_iter().for_each(|(counter, n)| *reached.entry(counter).or_insert(0) += n);
+            }
+            Err(what) => {
+                println!("FAIL seed {seed}: {what}");
+                good = false;
+            }
+        }
+    }
+    for (counter, n) in &reached {
+        println!("  {counter:?}: {n}");
+    }
+    for counter in wanted().into_iter().filter(|counter| !reached.contains_key(counter)) {
+        println!("NOT REACHED: {counter:?}");
+        good = false;
+    }
+    println!("{}", if good { "every byte, every completion once, every pool full" } else { "FAILED" });
+    good
+}
+
 fn main() -> ExitCode {
     let good = match Args::parse().command {
         Command::Model { states, .. } => model(states),
+        Command::Soak { seeds, seed, messages } => soak(seeds, seed, messages),
     };
     if good {
         ExitCode::SUCCESS

@@ -78,7 +78,7 @@ fn native_carriage_with_its_crc_is_read() {
     let parsed = parse(frame, &with).unwrap();
     assert_eq!((parsed.carriage.native, parsed.carriage.entropy), (Some(253), 0xc0de));
     assert_eq!(parsed.payload, b"ABCDEFGH");
-    for bit in [26 * 8, 40 * 8 + 3, frame.len() * 8 - 1, (frame.len() - 5) * 8] {
+    for bit in [34 * 8, 40 * 8 + 3, frame.len() * 8 - 1, (frame.len() - 5) * 8] {
         let mut wrong = frame.clone();
         wrong[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(parse(&wrong, &with), Err(Bad::Crc), "bit {bit}");

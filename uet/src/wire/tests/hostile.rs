@@ -1,4 +1,5 @@
 //! Bad input: each kind has its name, and none is a panic.
+use super::super::carriage::checksum;
 use super::super::{parse, Bad, Parsed, Registers};
 use super::{frames, registers};
 use proptest::prelude::*;
@@ -12,6 +13,12 @@ fn altered(change: impl Fn(&mut Vec<u8>)) -> Result<Parsed, Bad> {
     // The published WRITE, without its clear offset, which is ahead of the PSN.
     let mut frame = frames("golden_vectors")[1].clone();
     change(&mut frame);
+    // What is changed in the header of IP is meant, so its sum is right.
+    if frame.len() > IP + 20 {
+        frame[IP + 10..IP + 12].fill(0);
+        let sum = checksum(&frame[IP..IP + 20]);
+        frame[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+    }
     parse(&frame, &registers())
 }
 
@@ -39,6 +46,9 @@ fn what_is_wrong_has_a_name() {
     assert_eq!(altered(|f| f[6] |= 1), Err(Bad::Group));
     assert_eq!(altered(|f| cut(f, PDS + 11)), Err(Bad::PdsShort));
     assert_eq!(altered(|f| cut(f, SES + 43)), Err(Bad::SesShort));
+    let mut unsummed = frames("golden_vectors")[1].clone();
+    unsummed[IP + 8] ^= 1;
+    assert_eq!(parse(&unsummed, &registers()), Err(Bad::IpChecksum));
     for kind in [0, 15, 31] {
         assert_eq!(altered(prologue(kind, 3)), Err(Bad::PdsType(kind as u8)));
     }
