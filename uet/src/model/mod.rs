@@ -8,6 +8,8 @@ mod pdc;
 mod pool;
 mod rx;
 mod spray;
+#[cfg(test)]
+mod tests;
 mod tx;
 mod types;
 

@@ -69,6 +69,8 @@ pub struct Tx {
     pub rewound: bool,
     /// Slowest round trip measured.
     pub slowest: u64,
+    /// Place behind the newest that the peer is known to have.
+    known: u32,
     /// Paths.
     pub spray: Spray,
     order: u32,
@@ -86,7 +88,7 @@ impl Tx {
     /// Nothing sent.
     pub fn new(start: u32, range: u32, spray: Spray) -> Self {
         let (records, queue, resend, wait) = Default::default();
-        Self { start, next: 0, cack: 0, range, records, queue, resend, wait, tries: 0, refusals: 0, rewound: false, slowest: 0, spray, order: 0, acked_order: BTreeMap::new(), newest_bytes: None, unasked: 0, acks: 0, duplicates: 0 }
+        Self { start, next: 0, cack: 0, range, records, queue, resend, wait, tries: 0, refusals: 0, rewound: false, slowest: 0, known: 0, spray, order: 0, acked_order: BTreeMap::new(), newest_bytes: None, unasked: 0, acks: 0, duplicates: 0 }
     }
 
     /// Place of a PSN.
@@ -177,6 +179,7 @@ impl Tx {
         for place in places {
             if let Some(record) = self.records.get_mut(&place).filter(|record| !record.sacked) {
                 record.sacked = true;
+                self.known = self.known.max(place + 1);
                 new.push(place);
                 self.resend.remove(&place);
                 let record = *record;
@@ -196,6 +199,7 @@ impl Tx {
     /// Takes the record of one place.
     pub fn answered(&mut self, place: u32) -> Option<Answer> {
         let record = self.records.remove(&place)?;
+        self.known = self.known.max(place + 1);
         self.forget(place);
         Some((place, record))
     }
@@ -228,8 +232,7 @@ impl Tx {
     /// Whether rule 3 has something to look at: holes, and nothing new may be sent.
     pub fn stalled(&self) -> bool {
         let blocked = self.queue.is_empty() || !self.room();
-        let newest = self.records.iter().rev().find(|(_, record)| record.sacked).map(|(place, _)| *place);
-        blocked && newest.is_some_and(|newest| self.records.range(..newest).any(|(_, record)| !record.sacked))
+        blocked && self.records.range(..self.known).any(|(_, record)| !record.sacked)
     }
 
     /// How long a hole may be old before it is taken as lost: a quarter more than the slowest round trip.
@@ -244,8 +247,7 @@ impl Tx {
     /// Rule 3. Gives how many holes are sent again.
     pub fn stall(&mut self, now: u64, config: &Config) -> usize {
         let (age, reach) = (self.stall_time(config), self.cack.saturating_add(STALL_REACH));
-        let Some(newest) = self.records.iter().rev().find(|(_, record)| record.sacked).map(|(place, _)| *place) else { return 0 };
-        let lost: Vec<u32> = self.records.range(..newest.min(reach)).filter(|(place, record)| !record.sacked && now - record.time >= age && !self.wait.contains(place)).map(|(place, _)| *place).collect();
+        let lost: Vec<u32> = self.records.range(..self.known.min(reach)).filter(|(place, record)| !record.sacked && now - record.time >= age && !self.wait.contains(place)).map(|(place, _)| *place).collect();
         let before = self.resend.len();
         self.resend.extend(lost);
         self.resend.len() - before
