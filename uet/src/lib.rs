@@ -4,3 +4,4 @@ pub mod model;
 pub mod check;
 pub mod end;
 pub mod soak;
+pub mod replay;

@@ -28,7 +28,7 @@ pub struct Found {
     pub settled: usize,
     /// All states within the channel's size were seen.
     pub whole: bool,
-    /// What must not be, and the way there.
+    /// What must not be, and the way there; if it shows only over a good channel, the way to where that began.
     pub violation: Option<(String, Vec<Step>)>,
 }
 

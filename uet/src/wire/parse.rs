@@ -272,6 +272,17 @@ pub fn layout(frame: &[u8], registers: &Registers) -> Result<Parsed, Bad> {
     headers(frame, registers).map(|(parsed, _)| parsed)
 }
 
+/// Whether the headers of a packet contradict each other.
+pub fn agreed(parsed: &Parsed) -> Result<(), Bad> {
+    let said = match parsed.ses {
+        Ses::Next(head, _) => Some(head.payload_length() as usize),
+        Ses::Data(head) => Some(head.payload_length() as usize),
+        Ses::DataSmall(head) => Some(head.payload_length() as usize),
+        _ => None,
+    };
+    agree(&parsed.pds, &parsed.ses, said, parsed.payload.len()).map(|_| ())
+}
+
 fn headers(frame: &[u8], registers: &Registers) -> Result<(Parsed, Option<usize>), Bad> {
     let mut cursor = Cursor(frame);
     let eth = Eth(cursor.take(Bad::Truncated)?);

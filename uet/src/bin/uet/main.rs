@@ -1,8 +1,12 @@
 //! The long tests of Ultra Ethernet in software, for `./scripts/soak` and `./scripts/replay`.
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use ferric_uet::check::{cases, defects, search};
+use ferric_uet::replay::{replay, Role};
 use ferric_uet::soak::{run, wanted};
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -10,6 +14,16 @@ use std::time::Instant;
 struct Args {
     #[command(subcommand)]
     command: Command,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleArg {
+    /// The machine that opens the PDC.
+    Initiator,
+    /// The machine that answers.
+    Target,
+    /// Each in turn.
+    Both,
 }
 
 #[derive(Subcommand)]
@@ -22,6 +36,15 @@ enum Command {
         /// Distinct states of each case.
         #[arg(long, default_value_t = 400_000)]
         states: usize,
+    },
+    /// The model in the place of machines of captured exchanges.
+    Replay {
+        /// Which machine is replaced.
+        #[arg(long, value_enum, default_value = "both")]
+        role: RoleArg,
+        /// Captures: pcap or pcapng.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
     },
     /// Four model ends over a fabric that loses, repeats, corrupts, trims and fails.
     Soak {
@@ -90,9 +113,55 @@ fn soak(seeds: u64, first: u64, messages: usize) -> bool {
     good
 }
 
+/// Frames of a capture of either format.
+fn frames(path: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    let mut frames = Vec::new();
+    if let Ok(mut reader) = PcapReader::new(&bytes[..]) {
+        while let Some(packet) = reader.next_packet() {
+            frames.push(packet.map_err(|e| e.to_string())?.data.into_owned());
+        }
+        return Ok(frames);
+    }
+    let mut reader = PcapNgReader::new(&bytes[..]).map_err(|e| e.to_string())?;
+    while let Some(block) = reader.next_block() {
+        match block.map_err(|e| e.to_string())? {
+            Block::EnhancedPacket(packet) => frames.push(packet.data.into_owned()),
+            Block::SimplePacket(packet) => frames.push(packet.data.into_owned()),
+            _ => {}
+        }
+    }
+    Ok(frames)
+}
+
+fn replays(role: RoleArg, files: &[PathBuf]) -> bool {
+    let role = match role {
+        RoleArg::Initiator => Role::Initiator,
+        RoleArg::Target => Role::Target,
+        RoleArg::Both => Role::Both,
+    };
+    let mut failed = 0;
+    for path in files {
+        match frames(path).and_then(|frames| replay(&frames, role)) {
+            Ok(outcome) => {
+                println!("PASS {} ({} packets of exchanges, {} frames by themselves)", path.display(), outcome.exchanged, outcome.samples);
+                outcome.deviations.iter().for_each(|deviation| println!("  excused: {deviation:?}"));
+                outcome.notes.iter().for_each(|note| println!("  {note}"));
+            }
+            Err(what) => {
+                println!("FAIL {}: {what}", path.display());
+                failed += 1;
+            }
+        }
+    }
+    println!("{} passed, {failed} failed", files.len() - failed);
+    failed == 0
+}
+
 fn main() -> ExitCode {
     let good = match Args::parse().command {
         Command::Model { states, .. } => model(states),
+        Command::Replay { role, files } => replays(role, &files),
         Command::Soak { seeds, seed, messages } => soak(seeds, seed, messages),
     };
     if good {
