@@ -54,7 +54,24 @@ pub fn wanted() -> Vec<Counter> {
     let nacks = [NackCode::Trimmed, NackCode::TrimmedLastHop, NackCode::NoPdc, NackCode::NoGuaranteed, NackCode::NoMessage, NackCode::NoResource, NackCode::OutOfWindow, NackCode::RodOutOfOrder];
     let both = nacks.iter().flat_map(|code| [Counter::NackSent(*code as u8), Counter::NackTaken(*code as u8)]);
     use Counter::*;
-    let rest = [Rto, Stall, PathLoss, AckRequestSent, AckRequestAnswered, ClearCommand, ClearRequest, KeptCleared, TargetWantsClose, CloseRequestTaken, Closed, Lingered, IdReused, PsnWrapped, PoolFull, WindowFull];
+    let rest = [
+        Rto,
+        Stall,
+        PathLoss,
+        AckRequestSent,
+        AckRequestAnswered,
+        ClearCommand,
+        ClearRequest,
+        KeptCleared,
+        TargetWantsClose,
+        CloseRequestTaken,
+        Closed,
+        Lingered,
+        IdReused,
+        PsnWrapped,
+        PoolFull,
+        WindowFull,
+    ];
     both.chain(rest).chain([DuplicateAnswered, TrimmedDropped, NackStale, NackHeldBack, CloseAgain]).collect()
 }
 
@@ -217,7 +234,7 @@ pub fn run(seed: u64, count: usize) -> Result<Report, String> {
         let Some(next) = [fabric.next(), links, timers].into_iter().flatten().min() else { break };
         now = next;
         if now > PATIENCE {
-return Err(format!("no rest at {now}: {} messages have ended", completions.len()));
+            return Err(format!("no rest at {now}: {} messages have ended", completions.len()));
         }
     }
     judge(&plans, &mut ends, &completions, &arrived)?;

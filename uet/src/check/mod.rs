@@ -1,7 +1,7 @@
 //! Model checking of packet delivery: breadth first, all that can happen to two ends and a bad channel.
-mod world;
 #[cfg(test)]
 mod tests;
+mod world;
 
 pub use world::{Budget, Plan, Step, Verdict, World};
 
@@ -94,7 +94,13 @@ pub fn cases() -> Vec<Case> {
         Case { name: "unordered", config: small(), plans: vec![plan(0, Mode::Rud, 2, Plain), plan(0, Mode::Rud, 1, Data)], budget: Budget { losses: 1, repeats: 1, refusals: 0 }, channel: 4 },
         Case { name: "ordered", config: small(), plans: vec![plan(0, Mode::Rod, 3, Plain), plan(0, Mode::Rod, 1, Error)], budget: Budget { losses: 1, repeats: 1, refusals: 0 }, channel: 3 },
         Case { name: "refused", config: small(), plans: vec![plan(0, Mode::Rud, 1, Error), plan(0, Mode::Rud, 1, Data)], budget: Budget { losses: 1, repeats: 0, refusals: 1 }, channel: 4 },
-        Case { name: "closed and opened", config: Config { limit: 1, ..small() }, plans: vec![plan(0, Mode::Rud, 1, Plain), plan(0, Mode::Rud, 1, Data)], budget: Budget { losses: 1, repeats: 1, refusals: 0 }, channel: 3 },
+        Case {
+            name: "closed and opened",
+            config: Config { limit: 1, ..small() },
+            plans: vec![plan(0, Mode::Rud, 1, Plain), plan(0, Mode::Rud, 1, Data)],
+            budget: Budget { losses: 1, repeats: 1, refusals: 0 },
+            channel: 3,
+        },
         Case { name: "both ways", config: both, plans: vec![plan(0, Mode::Rud, 1, Data), plan(1, Mode::Rud, 1, Error)], budget: Budget { losses: 1, repeats: 0, refusals: 0 }, channel: 4 },
     ]
 }

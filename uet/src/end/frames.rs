@@ -132,7 +132,8 @@ pub fn headers(packet: &Packet, description: Option<&Description>) -> (Pds, Ses,
             let (next, ses, data) = match response {
                 None => (NextHeader::None, Ses::None, Vec::new()),
                 Some(Response { message, code, length, data: Some(data) }) => {
-                    let ses = SesResponseData::default().with_opcode(ResponseOpcode::WithData as u8).with_code(code).with_read_id(message).with_payload_length(WORD as u16).with_modified_length(length);
+                    let ses =
+                        SesResponseData::default().with_opcode(ResponseOpcode::WithData as u8).with_code(code).with_read_id(message).with_payload_length(WORD as u16).with_modified_length(length);
                     (NextHeader::ResponseData, Ses::Data(ses), data.to_be_bytes().to_vec())
                 }
                 Some(Response { message, code, length, data: None }) => {

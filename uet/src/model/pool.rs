@@ -389,7 +389,18 @@ impl Pds {
 
     /// A SYN of a PDC that is not there.
     #[allow(clippy::too_many_arguments)]
-    fn accept(&mut self, from: Peer, spdcid: u16, start: u32, offset: u16, mode: Mode, request: bool, trimmed: bool, out: &mut Vec<Action>, nack: impl Fn(NackCode, u16, &mut Vec<Action>) -> Option<u16>) -> Option<u16> {
+    fn accept(
+        &mut self,
+        from: Peer,
+        spdcid: u16,
+        start: u32,
+        offset: u16,
+        mode: Mode,
+        request: bool,
+        trimmed: bool,
+        out: &mut Vec<Action>,
+        nack: impl Fn(NackCode, u16, &mut Vec<Action>) -> Option<u16>,
+    ) -> Option<u16> {
         if trimmed {
             out.push(Action::Count(Counter::TrimmedDropped));
             return None;

@@ -88,7 +88,28 @@ impl Tx {
     /// Nothing sent.
     pub fn new(start: u32, range: u32, spray: Spray) -> Self {
         let (records, queue, resend, wait) = Default::default();
-        Self { start, next: 0, cack: 0, range, records, queue, resend, wait, tries: 0, refusals: 0, rewound: false, slowest: 0, known: 0, spray, order: 0, acked_order: BTreeMap::new(), newest_bytes: None, unasked: 0, acks: 0, duplicates: 0 }
+        Self {
+            start,
+            next: 0,
+            cack: 0,
+            range,
+            records,
+            queue,
+            resend,
+            wait,
+            tries: 0,
+            refusals: 0,
+            rewound: false,
+            slowest: 0,
+            known: 0,
+            spray,
+            order: 0,
+            acked_order: BTreeMap::new(),
+            newest_bytes: None,
+            unasked: 0,
+            acks: 0,
+            duplicates: 0,
+        }
     }
 
     /// Place of a PSN.
@@ -247,7 +268,8 @@ impl Tx {
     /// Rule 3. Gives how many holes are sent again.
     pub fn stall(&mut self, now: u64, config: &Config) -> usize {
         let (age, reach) = (self.stall_time(config), self.cack.saturating_add(STALL_REACH));
-        let lost: Vec<u32> = self.records.range(..self.known.min(reach)).filter(|(place, record)| !record.sacked && now - record.time >= age && !self.wait.contains(place)).map(|(place, _)| *place).collect();
+        let lost: Vec<u32> =
+            self.records.range(..self.known.min(reach)).filter(|(place, record)| !record.sacked && now - record.time >= age && !self.wait.contains(place)).map(|(place, _)| *place).collect();
         let before = self.resend.len();
         self.resend.extend(lost);
         self.resend.len() - before

@@ -2,7 +2,7 @@
 use super::{named, understand, Deviation};
 use crate::end::packet;
 use crate::model::{Packet, To};
-use crate::wire::{Bad, Carriage, Parsed, Pds, Ses};
+use crate::wire::{addresses, Addresses, Bad, Carriage, Parsed, Pds, Ses};
 use ferric_abi::uet::codes::NextHeader;
 use ferric_abi::uet::{PdsSyn, SesNext};
 use ferric_abi::wire::Udp;
@@ -25,7 +25,18 @@ pub enum Seen {
     /// A packet; `packet` is none if packet delivery has no use for it.
     Packet { parsed: Box<Parsed>, packet: Option<Packet>, crc: bool },
     /// Headers that are reserved or not implemented.
-    Named(Bad),
+    Named(Bad, Addresses),
+}
+
+impl Seen {
+    /// Source and destination.
+    pub fn way(&self) -> (u128, u128) {
+        let addresses = match self {
+            Self::Packet { parsed, .. } => parsed.carriage.addresses,
+            Self::Named(_, addresses) => *addresses,
+        };
+        (addresses.source(), addresses.destination())
+    }
 }
 
 /// A packet of an exchange.
@@ -44,8 +55,6 @@ pub struct Step {
 pub struct Exchange {
     /// The initiator's id.
     pub spdcid: u16,
-    /// Addresses of initiator and target.
-    pub ends: (u128, u128),
     /// Start_PSN.
     pub start: u32,
     /// Packets in the order of the capture.
@@ -55,7 +64,7 @@ pub struct Exchange {
 /// Bytes in front of the transport header, of a frame with these headers.
 pub fn transport(carriage: &Carriage) -> usize {
     let tag = if carriage.tag.is_some() { 4 } else { 0 };
-    let ip = if matches!(carriage.addresses, crate::wire::Addresses::V4(..)) { 20 } else { 40 };
+    let ip = if matches!(carriage.addresses, Addresses::V4(..)) { 20 } else { 40 };
     let ports = if carriage.native.is_some() { 0 } else { Udp::BYTES };
     14 + tag + ip + ports
 }
@@ -72,8 +81,8 @@ fn udp_sum(frame: &[u8], carriage: &Carriage) -> Result<(), String> {
         return Ok(());
     }
     let addresses = match carriage.addresses {
-        crate::wire::Addresses::V4(src, dst) => [src.to_be_bytes(), dst.to_be_bytes()].concat(),
-        crate::wire::Addresses::V6(src, dst) => [src.to_be_bytes(), dst.to_be_bytes()].concat(),
+        Addresses::V4(src, dst) => [src.to_be_bytes(), dst.to_be_bytes()].concat(),
+        Addresses::V6(src, dst) => [src.to_be_bytes(), dst.to_be_bytes()].concat(),
     };
     let words = [&addresses[..], &[0, ferric_abi::wire::protocol::UDP], &udp.length().to_be_bytes()[..], datagram].concat();
     let mut sum: u32 = words.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
@@ -92,7 +101,7 @@ pub fn read(frame: &[u8], deviations: &mut BTreeSet<Deviation>) -> Result<Seen, 
     let (understood, crc) = understand(frame);
     let mut parsed = match understood {
         Ok(parsed) => parsed,
-        Err(bad) if named(bad) => return Ok(Seen::Named(bad)),
+        Err(bad) if named(bad) => return Ok(Seen::Named(bad, addresses(frame).map_err(|bad| format!("{bad:?}"))?)),
         Err(bad) => return Err(format!("{bad:?}")),
     };
     udp_sum(frame, &parsed.carriage)?;
@@ -121,8 +130,8 @@ fn short_next(parsed: &mut Parsed, deviations: &mut BTreeSet<Deviation>) {
     }
 }
 
-/// The exchanges of a capture, the frames that belong to none, and between which addresses a PDC was to be opened.
-pub fn exchanges(seen: &[Seen]) -> (Vec<Exchange>, Vec<usize>, BTreeSet<(u128, u128)>) {
+/// The exchanges of a capture, and the frames that belong to none.
+pub fn exchanges(seen: &[Seen]) -> (Vec<Exchange>, Vec<usize>) {
     // An initiator is who sends a SYN and is answered.
     let mut opened: BTreeMap<(u128, u128, u16), (u32, Vec<usize>, bool)> = BTreeMap::new();
     let mut rest = Vec::new();
@@ -153,8 +162,7 @@ pub fn exchanges(seen: &[Seen]) -> (Vec<Exchange>, Vec<usize>, BTreeSet<(u128, u
         }
     }
     let mut exchanges = Vec::new();
-    let asked = opened.keys().filter(|(source, destination, _)| source != destination).map(|(source, destination, _)| (*source, *destination)).collect();
-    for ((source, destination, spdcid), (start, numbers, answered)) in opened {
+    for ((source, _, spdcid), (start, numbers, answered)) in opened {
         if !answered {
             rest.extend(numbers);
             continue;
@@ -163,21 +171,19 @@ pub fn exchanges(seen: &[Seen]) -> (Vec<Exchange>, Vec<usize>, BTreeSet<(u128, u
             Seen::Packet { parsed, packet: Some(packet), .. } => Some(Step { forward: parsed.carriage.addresses.source() == source, packet: *packet, parsed: (**parsed).clone() }),
             _ => None,
         };
-        exchanges.push(Exchange { ends: (source, destination), spdcid, start, frames: numbers.iter().filter_map(step).collect() });
+        exchanges.push(Exchange { spdcid, start, frames: numbers.iter().filter_map(step).collect() });
     }
     rest.sort_unstable();
-    (exchanges, rest, asked)
+    (exchanges, rest)
 }
 
-/// A frame of no exchange is not between the machines of one.
-pub fn apart(seen: &Seen, exchanges: &[Exchange], asked: &BTreeSet<(u128, u128)>) -> Result<(), String> {
-    let between = |one: u128, other: u128| exchanges.iter().any(|e| e.ends == (one, other) || e.ends == (other, one));
-    match seen {
-        Seen::Packet { parsed, .. } if between(parsed.carriage.addresses.source(), parsed.carriage.addresses.destination()) => Err("belongs to no PDC of these machines".into()),
-        Seen::Packet { parsed, .. } if asked.contains(&(parsed.carriage.addresses.destination(), parsed.carriage.addresses.source())) => Err("answers a PDC that nobody opened".into()),
-        Seen::Named(bad) if !asked.is_empty() => Err(format!("{bad:?} in an exchange")),
-        _ => Ok(()),
+/// A frame of no exchange goes from one machine to another that says nothing to it: between two that talk, every packet belongs to a PDC.
+pub fn apart(seen: &Seen, ways: &BTreeSet<(u128, u128)>) -> Result<(), String> {
+    let (source, destination) = seen.way();
+    if source != destination && ways.contains(&(destination, source)) {
+        return Err("belongs to no PDC of the two machines".into());
     }
+    Ok(())
 }
 
 /// What an exchange must not have, whoever sent it: reserved bits, and fields that the model always leaves zero.

@@ -28,10 +28,49 @@ struct Said {
 
 /// The message of a packet: its id, none for short forms, and what is said of it.
 fn said(step: &Step) -> Result<(u16, Said), String> {
-    let short = |opcode, dc, ie, rel, generation, job, pid, index, offset, total: u16| Said { opcode, flags: [dc, ie, rel, false], job, generation, pid, index, offset, initiator: 0, key: 0, total: total.into() };
+    let short = |opcode, dc, ie, rel, generation, job, pid, index, offset, total: u16| Said {
+        opcode,
+        flags: [dc, ie, rel, false],
+        job,
+        generation,
+        pid,
+        index,
+        offset,
+        initiator: 0,
+        key: 0,
+        total: total.into(),
+    };
     let (id, said) = match step.parsed.ses {
-        Ses::First(h, _) => (h.message_id(), Said { opcode: h.opcode(), flags: [h.dc(), h.ie(), h.rel(), h.hd()], job: h.job_id(), generation: h.generation(), pid: h.pid(), index: h.index(), offset: h.offset(), initiator: h.initiator(), key: h.key(), total: h.request_length() }),
-        Ses::Next(h, _) => (h.message_id(), Said { opcode: h.opcode(), flags: [h.dc(), h.ie(), h.rel(), h.hd()], job: h.job_id(), generation: h.generation(), pid: h.pid(), index: h.index(), offset: h.offset(), initiator: h.initiator(), key: h.key(), total: h.request_length() }),
+        Ses::First(h, _) => (
+            h.message_id(),
+            Said {
+                opcode: h.opcode(),
+                flags: [h.dc(), h.ie(), h.rel(), h.hd()],
+                job: h.job_id(),
+                generation: h.generation(),
+                pid: h.pid(),
+                index: h.index(),
+                offset: h.offset(),
+                initiator: h.initiator(),
+                key: h.key(),
+                total: h.request_length(),
+            },
+        ),
+        Ses::Next(h, _) => (
+            h.message_id(),
+            Said {
+                opcode: h.opcode(),
+                flags: [h.dc(), h.ie(), h.rel(), h.hd()],
+                job: h.job_id(),
+                generation: h.generation(),
+                pid: h.pid(),
+                index: h.index(),
+                offset: h.offset(),
+                initiator: h.initiator(),
+                key: h.key(),
+                total: h.request_length(),
+            },
+        ),
         Ses::Small(h, _) => (0, short(h.opcode(), h.dc(), h.ie(), h.rel(), h.generation(), h.job_id(), h.pid(), h.index(), h.offset(), h.request_length())),
         Ses::Medium(h, _) => (0, short(h.opcode(), h.dc(), h.ie(), h.rel(), h.generation(), h.job_id(), h.pid(), h.index(), h.data(), h.request_length())),
         _ => return Err("a request without a request header".into()),
@@ -67,8 +106,34 @@ pub fn run(exchange: &Exchange, deviations: &mut BTreeSet<Deviation>) -> Result<
     // A packet with others behind it is as long as packets are.
     let full = exchange.frames.iter().filter(data).filter_map(|s| if let Packet::Request { body, .. } = s.packet { (!body.last() || body.offset == 0).then_some(body.bytes) } else { None });
     let mtu = full.max().unwrap_or(1).max(1);
-    let config = Config { pool_bits: 1, places: 1, share: 1, mtu, first_window: 4095, default_mpr: 255, spray: Policy::Fixed, first_psn: Some(exchange.start), idle: u64::MAX / 2, reap: u64::MAX / 2, ..Config::default() };
-    let mut run = Run { exchange, pds: Pds::new(Arc::new(config)), id: 0, peer_id: None, out: VecDeque::new(), numbers: BTreeMap::new(), said: Vec::new(), payload: BTreeMap::new(), answered: BTreeMap::new(), errors: BTreeSet::new(), sent: BTreeSet::new(), clear: exchange.start.wrapping_sub(1), now: 0 };
+    let config = Config {
+        pool_bits: 1,
+        places: 1,
+        share: 1,
+        mtu,
+        first_window: 4095,
+        default_mpr: 255,
+        spray: Policy::Fixed,
+        first_psn: Some(exchange.start),
+        idle: u64::MAX / 2,
+        reap: u64::MAX / 2,
+        ..Config::default()
+    };
+    let mut run = Run {
+        exchange,
+        pds: Pds::new(Arc::new(config)),
+        id: 0,
+        peer_id: None,
+        out: VecDeque::new(),
+        numbers: BTreeMap::new(),
+        said: Vec::new(),
+        payload: BTreeMap::new(),
+        answered: BTreeMap::new(),
+        errors: BTreeSet::new(),
+        sent: BTreeSet::new(),
+        clear: exchange.start.wrapping_sub(1),
+        now: 0,
+    };
     for (n, step) in exchange.frames.iter().enumerate() {
         run.now += 1;
         clean(step).and_then(|()| if step.forward { run.expect(n, step, deviations) } else { run.feed(step) }).map_err(|what| format!("packet {n}: {what}"))?;
@@ -259,7 +324,8 @@ impl Run<'_> {
 
     /// What the target has acknowledged is complete, and nothing else.
     fn end(&self) -> Result<(), String> {
-        let acks = self.exchange.frames.iter().filter(|step| !step.forward).filter_map(|step| if let (Packet::Ack { cack, .. }, Head::Ack(..)) = (step.packet, step.parsed.pds) { Some(cack) } else { None });
+        let acks =
+            self.exchange.frames.iter().filter(|step| !step.forward).filter_map(|step| if let (Packet::Ack { cack, .. }, Head::Ack(..)) = (step.packet, step.parsed.pds) { Some(cack) } else { None });
         let covered = acks.map(|cack| cack.wrapping_sub(self.exchange.start).wrapping_add(1)).filter(|n| *n < 1 << 31).max().unwrap_or(0);
         let all = self.sent.iter().all(|psn| psn.wrapping_sub(self.exchange.start) < covered);
         for (number, said) in self.said.iter().enumerate() {

@@ -52,9 +52,10 @@ fn registers(crc: bool) -> Registers {
 pub fn replay(frames: &[Vec<u8>], role: Role) -> Result<Outcome, String> {
     let mut outcome = Outcome::default();
     let seen = frames.iter().enumerate().map(|(n, frame)| capture::read(frame, &mut outcome.deviations).map_err(|what| format!("frame {n}: {what}"))).collect::<Result<Vec<_>, _>>()?;
-    let (exchanges, rest, asked) = exchanges(&seen);
+    let (exchanges, rest) = exchanges(&seen);
+    let ways: BTreeSet<_> = seen.iter().map(Seen::way).collect();
     for n in rest {
-        capture::apart(&seen[n], &exchanges, &asked).map_err(|what| format!("frame {n}: {what}"))?;
+        capture::apart(&seen[n], &ways).map_err(|what| format!("frame {n}: {what}"))?;
         sample(&frames[n], &seen[n], &mut outcome).map_err(|what| format!("frame {n}: {what}"))?;
     }
     for exchange in &exchanges {
@@ -78,7 +79,7 @@ fn sample(frame: &[u8], seen: &Seen, outcome: &mut Outcome) -> Result<(), String
     outcome.samples += 1;
     let (parsed, crc) = match seen {
         Seen::Packet { parsed, crc, .. } => (parsed, crc),
-        Seen::Named(bad) => {
+        Seen::Named(bad, _) => {
             outcome.notes.insert(format!("not read: {bad:?}"));
             return Ok(());
         }

@@ -154,7 +154,8 @@ impl Run<'_> {
         let behind = |psn: u32| psn.wrapping_sub(cack) as i32 <= 0;
         for bit in 0..64 {
             let psn = sack.base.wrapping_add(bit);
-            let ours = behind(psn) && self.delivered.contains_key(&psn) || !behind(psn) && pdc.rx.marks.get(psn.wrapping_sub(cack).wrapping_sub(1) as usize).is_some_and(|mark| *mark == crate::model::Mark::Done);
+            let ours = behind(psn) && self.delivered.contains_key(&psn)
+                || !behind(psn) && pdc.rx.marks.get(psn.wrapping_sub(cack).wrapping_sub(1) as usize).is_some_and(|mark| *mark == crate::model::Mark::Done);
             let theirs = sack.bitmap >> bit & 1 == 1;
             if theirs && !ours || !theirs && ours && !behind(psn) {
                 return Err(format!("SACK of PSN {psn:#x}: the model has it {ours}, the capture {theirs}"));

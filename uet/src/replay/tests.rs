@@ -48,12 +48,13 @@ fn deviations_have_names() {
 }
 
 /// Bits that an exchange is free in: the flag ar of requests; what ACKs wish; the room that a target gives, and what it says of congestion; where a bitmap begins that has no bits.
-/// What the only packet of a message says of it is what the program wanted. The id of a target that is never used again is any. A CLEAR_PSN of the last request is free up to what was acknowledged.
+/// What the only packet of a message says of it, and whether it is RUD or ROD, is what the program wanted. The id of a target that is never used again is any. A CLEAR_PSN of the last request is free up to what was acknowledged.
 fn free(frame: &[u8], n: usize, bit: usize, alone: bool) -> bool {
     let pds = 14 + 20 + 8;
     let (byte, mask) = (bit / 8 - pds, 0x80 >> (bit % 8));
     let request = frame[pds] >> 3 == 2;
     match byte {
+        0 if request && alone => mask == 0x08,
         // The offset of this SYN is the id that the target has.
         1 if request && n == 2 => mask & 0x0c != 0,
         1 if request => mask == 0x08,

@@ -11,7 +11,7 @@ pub use build::{build, Message};
 pub use carriage::{Addresses, Carriage, CONTROL_DSCP, MAC_BYTES};
 pub use crc::crc32c;
 pub use headers::{Operands, Pds, Ses};
-pub use parse::{agreed, layout, parse, Bad, Parsed, Trim};
+pub use parse::{addresses, agreed, layout, parse, Bad, Parsed, Trim};
 
 /// What operators choose, and what sources of the specification disagree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -129,6 +129,24 @@ fn network<'a>(cursor: &mut Cursor<'a>, ether: u16) -> Result<(Addresses, u8, u8
     Ok((addresses, dscp, ecn, hops, kind, &whole[addresses_at..length]))
 }
 
+/// Ethernet with one tag at most: header, tag, EtherType of what follows.
+fn link(cursor: &mut Cursor) -> Result<(Eth, Option<u16>, u16), Bad> {
+    let eth = Eth(cursor.take(Bad::Truncated)?);
+    if eth.ethertype() != ethertype::VLAN {
+        return Ok((eth, None, eth.ethertype()));
+    }
+    let vlan = Vlan(cursor.take(Bad::Truncated)?);
+    let tag = u16::from(vlan.pcp()) << 13 | u16::from(vlan.dei()) << 12 | vlan.vid();
+    Ok((eth, Some(tag), vlan.ethertype()))
+}
+
+/// Addresses of IP, whatever is behind them.
+pub fn addresses(frame: &[u8]) -> Result<Addresses, Bad> {
+    let mut cursor = Cursor(frame);
+    let (_, _, ether) = link(&mut cursor)?;
+    network(&mut cursor, ether).map(|(addresses, ..)| addresses)
+}
+
 fn delivery(cursor: &mut Cursor) -> Result<(Pds, NextHeader), Bad> {
     let [high, low] = *cursor.0.first_chunk().ok_or(Bad::PdsShort)?;
     let prologue = PdsPrologue([high, low]);
@@ -285,13 +303,7 @@ pub fn agreed(parsed: &Parsed) -> Result<(), Bad> {
 
 fn headers(frame: &[u8], registers: &Registers) -> Result<(Parsed, Option<usize>), Bad> {
     let mut cursor = Cursor(frame);
-    let eth = Eth(cursor.take(Bad::Truncated)?);
-    let (mut ether, mut tag) = (eth.ethertype(), None);
-    if ether == ethertype::VLAN {
-        let vlan = Vlan(cursor.take(Bad::Truncated)?);
-        tag = Some(u16::from(vlan.pcp()) << 13 | u16::from(vlan.dei()) << 12 | vlan.vid());
-        ether = vlan.ethertype();
-    }
+    let (eth, tag, ether) = link(&mut cursor)?;
     let (addresses, dscp, ecn, hops, kind, covered) = network(&mut cursor, ether)?;
     let trim = [(registers.dscp_trimmed, Trim::Path), (registers.dscp_trimmed_last, Trim::LastHop)].into_iter().find(|(number, _)| *number == dscp).map(|(_, trim)| trim);
     let (native, entropy) = if kind == protocol::UDP {

@@ -92,7 +92,10 @@ fn source(config: Config, mode: Mode, packets: u32, open: bool) -> (Pds, u16, u3
     let (id, start) = (pdc.id, pdc.tx.start);
     if open {
         // Nothing is acknowledged by it.
-        receive(&mut end, Packet::Ack { cack: start.wrapping_sub(1), psn: start.wrapping_sub(1), sack: None, marked: false, retx: false, req: AckRequest::None, spdcid: THEIRS, dpdcid: id, response: None });
+        receive(
+            &mut end,
+            Packet::Ack { cack: start.wrapping_sub(1), psn: start.wrapping_sub(1), sack: None, marked: false, retx: false, req: AckRequest::None, spdcid: THEIRS, dpdcid: id, response: None },
+        );
     }
     (end, id, start)
 }

@@ -40,7 +40,17 @@ fn a_packet_that_was_overtaken_on_its_own_path_is_lost() {
     let (mut end, id, start) = source(spraying, Mode::Rud, 6, true);
     let heard = |bytes: u32, bitmap: u64| {
         let sack = Sack { mpr: 8, base: start, bitmap, bytes, ooo: 0, service: 0 };
-        Packet::Ack { cack: start.wrapping_sub(1), psn: start.wrapping_add(63 - bitmap.leading_zeros()), sack: Some(sack), marked: false, retx: false, req: AckRequest::None, spdcid: THEIRS, dpdcid: id, response: None }
+        Packet::Ack {
+            cack: start.wrapping_sub(1),
+            psn: start.wrapping_add(63 - bitmap.leading_zeros()),
+            sack: Some(sack),
+            marked: false,
+            retx: false,
+            req: AckRequest::None,
+            spdcid: THEIRS,
+            dpdcid: id,
+            response: None,
+        }
     };
     // Packets 0, 2, 4 went by one path, 1, 3, 5 by the other. The second and fourth have come: 0 and 2 may be late.
     receive(&mut end, heard(2, 0b1010));
@@ -60,7 +70,10 @@ fn the_last_hole_is_found_by_the_stall() {
     let sack = Sack { mpr: 8, base: start, bitmap: 0b10, bytes: 1, ooo: 0, service: 0 };
     end.step(Event::Tick(8));
     // The second has come, by another path, and nothing follows that could overtake the first.
-    receive(&mut end, Packet::Ack { cack: start.wrapping_sub(1), psn: start.wrapping_add(1), sack: Some(sack), marked: false, retx: true, req: AckRequest::None, spdcid: THEIRS, dpdcid: id, response: Some(ok(1)) });
+    receive(
+        &mut end,
+        Packet::Ack { cack: start.wrapping_sub(1), psn: start.wrapping_add(1), sack: Some(sack), marked: false, retx: true, req: AckRequest::None, spdcid: THEIRS, dpdcid: id, response: Some(ok(1)) },
+    );
     assert_eq!(again(&mut end), []);
     assert!(!counted(&end.step(Event::Tick(57)), Counter::Stall));
     assert!(counted(&end.step(Event::Tick(58)), Counter::Stall));

@@ -127,7 +127,11 @@ fn a_close_is_over_when_it_is_acknowledged_or_forgotten() {
         end.step(Event::Close { pdc: id });
         let packets = sent(&end.step(Event::Grant));
         assert!(matches!(packets[..], [Packet::Control { kind: ControlType::CloseCommand, psn, ar: true, .. }] if psn == start.wrapping_add(1)));
-        let actions = if forgotten { receive(&mut end, Packet::Nack { code: NackCode::InvalidPdc, psn: start.wrapping_add(1), spdcid: 0, dpdcid: id, payload: 0, marked: false, retx: false }) } else { receive(&mut end, ack(id, start, 2, 1, None)) };
+        let actions = if forgotten {
+            receive(&mut end, Packet::Nack { code: NackCode::InvalidPdc, psn: start.wrapping_add(1), spdcid: 0, dpdcid: id, payload: 0, marked: false, retx: false })
+        } else {
+            receive(&mut end, ack(id, start, 2, 1, None))
+        };
         assert!(counted(&actions, if forgotten { Counter::ClosedBy0e } else { Counter::Closed }) && failed(&actions).is_none());
         assert_eq!(end.pdcs().count(), 0);
     }

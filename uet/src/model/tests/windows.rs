@@ -27,7 +27,20 @@ fn a_source_stays_inside_what_it_is_allowed() {
     // A stale ACK changes nothing; mpr 0 is no news.
     for (covered, mpr) in [(0, 8), (1, 0)] {
         let stale = Sack { mpr, ..sack };
-        receive(&mut end, Packet::Ack { cack: start.wrapping_add(covered).wrapping_sub(1), psn: start, sack: Some(stale), marked: false, retx: false, req: AckRequest::None, spdcid: THEIRS, dpdcid: id, response: None });
+        receive(
+            &mut end,
+            Packet::Ack {
+                cack: start.wrapping_add(covered).wrapping_sub(1),
+                psn: start,
+                sack: Some(stale),
+                marked: false,
+                retx: false,
+                req: AckRequest::None,
+                spdcid: THEIRS,
+                dpdcid: id,
+                response: None,
+            },
+        );
     }
     assert_eq!(end.pdcs().next().unwrap().tx.range, 6);
 }

@@ -69,17 +69,47 @@ fn what_is_wrong_has_a_name() {
         f[SES + 32..SES + 44].copy_from_slice(&[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 8]);
     };
     assert!(altered(later).is_ok());
-    assert_eq!(altered(|f| { later(f); f[SES + 35] = 9 }), Err(Bad::PayloadLength));
-    assert_eq!(altered(|f| { later(f); f[SES + 39] = 1 }), Err(Bad::Range));
-    assert_eq!(altered(|f| { later(f); f[SES + 36..SES + 40].fill(0xff) }), Err(Bad::Range));
+    assert_eq!(
+        altered(|f| {
+            later(f);
+            f[SES + 35] = 9
+        }),
+        Err(Bad::PayloadLength)
+    );
+    assert_eq!(
+        altered(|f| {
+            later(f);
+            f[SES + 39] = 1
+        }),
+        Err(Bad::Range)
+    );
+    assert_eq!(
+        altered(|f| {
+            later(f);
+            f[SES + 36..SES + 40].fill(0xff)
+        }),
+        Err(Bad::Range)
+    );
     let small = |f: &mut Vec<u8>| {
         f[PDS..PDS + 2].copy_from_slice(&(2u16 << 11 | 1 << 7).to_be_bytes());
         f[SES + 1] = 3;
         f[SES + 2..SES + 4].copy_from_slice(&[0, 32]);
     };
     assert!(altered(small).is_ok());
-    assert_eq!(altered(|f| { small(f); f[SES + 1] |= 4 }), Err(Bad::HeaderData));
-    assert_eq!(altered(|f| { small(f); f[SES + 1] &= !2 }), Err(Bad::ShortForm));
+    assert_eq!(
+        altered(|f| {
+            small(f);
+            f[SES + 1] |= 4
+        }),
+        Err(Bad::HeaderData)
+    );
+    assert_eq!(
+        altered(|f| {
+            small(f);
+            f[SES + 1] &= !2
+        }),
+        Err(Bad::ShortForm)
+    );
 }
 
 proptest! {

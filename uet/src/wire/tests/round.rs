@@ -1,24 +1,15 @@
 //! Random headers survive the way to bytes and back; etherparse reads the outer ones.
 use super::super::{build, parse, Addresses, Carriage, Message, Operands, Pds, Registers, Ses};
+use etherparse::SlicedPacket;
 use ferric_abi::uet::codes::{NextHeader, PdsType, SesOpcode};
 use ferric_abi::uet::{PdsAck, PdsAckCc, PdsControl, PdsNack, PdsRequest, PdsRequestCc, PdsRudi, PdsUud, SesFirst, SesMedium, SesNext, SesResponse, SesSmall};
-use etherparse::SlicedPacket;
 use proptest::prelude::*;
 
 fn carriages() -> impl Strategy<Value = Carriage> {
     let addresses = prop_oneof![any::<(u32, u32)>().prop_map(|(a, b)| Addresses::V4(a, b)), any::<(u128, u128)>().prop_map(|(a, b)| Addresses::V6(a, b))];
     let tag = prop::option::of(any::<u16>());
-    (any::<(u32, u32)>(), tag, addresses, 0..60u8, 0..4u8, any::<u8>(), prop::option::of(Just(253u8)), any::<u16>()).prop_map(|((dst, src), tag, addresses, dscp, ecn, hops, native, entropy)| Carriage {
-        dst_mac: dst.into(),
-        src_mac: src.into(),
-        tag,
-        addresses,
-        dscp,
-        ecn,
-        hops,
-        native,
-        entropy,
-    })
+    (any::<(u32, u32)>(), tag, addresses, 0..60u8, 0..4u8, any::<u8>(), prop::option::of(Just(253u8)), any::<u16>())
+        .prop_map(|((dst, src), tag, addresses, dscp, ecn, hops, native, entropy)| Carriage { dst_mac: dst.into(), src_mac: src.into(), tag, addresses, dscp, ecn, hops, native, entropy })
 }
 
 /// A packet of every kind with random fields; lengths and forms are made to agree.
