@@ -108,7 +108,7 @@ fn config(seed: u64) -> Config {
 }
 
 fn address(node: usize, n: usize) -> u128 {
-    0x0a00_0000 + (node as u128 + 1 << 8) + n as u128
+    0x0a00_0000 + ((node as u128 + 1) << 8) + n as u128
 }
 
 fn mac(node: usize) -> u64 {
@@ -254,7 +254,7 @@ pub fn run(seed: u64, count: usize) -> Result<Report, String> {
 
 /// What the program calls message `n` of `node`.
 fn token(node: usize, n: usize) -> u64 {
-    (node as u64 + 1) << 32 | n as u64 + 1
+    (node as u64 + 1) << 32 | (n as u64 + 1)
 }
 
 fn post(end: &mut End, node: usize, n: usize, message: &Posted, state: &mut u64) -> Result<(), String> {

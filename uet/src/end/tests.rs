@@ -87,7 +87,7 @@ fn one_write_is_acknowledged() {
 fn sixteen_packets_leave_before_the_first_answer() {
     for mode in [Mode::Rud, Mode::Rod] {
         let mut two = Two::new(Config { mtu: 1024, ..Config::default() });
-        let data: Vec<u8> = (0..16 * 1024).map(|n| (n * 7 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..16 * 1024).map(|n| ((n * 7) >> 3) as u8).collect();
         two.write(0, mode, 0, &data);
         let frames: Vec<_> = std::iter::from_fn(|| two.ends[0].transmit(0)).collect();
         assert_eq!(frames.len(), 16);

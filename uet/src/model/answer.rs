@@ -14,7 +14,7 @@ const NOTHING_NEW: Response = Response { message: 0, code: ReturnCode::Null as u
 
 impl Pdc {
     /// A request for this PDC, its ids and its mode checked.
-    pub(super) fn request(&mut self, psn: u32, clear: i16, to: To, body: Body, trim: Option<Trim>, seen: Seen, cx: &mut Cx) {
+    pub(super) fn request(&mut self, (psn, clear): (u32, i16), to: To, body: Body, trim: Option<Trim>, seen: Seen, cx: &mut Cx) {
         let (place, syn) = (self.rx.place(psn), matches!(to, To::Syn(_)));
         if let Stage::Linger(close) = self.stage {
             return match () {

@@ -244,7 +244,7 @@ impl Pds {
         }
         loop {
             let start = random(&mut self.pool.shared.random) as u32;
-            let far = self.pool.slots[index].used.map_or(true, |(first, count)| {
+            let far = self.pool.slots[index].used.is_none_or(|(first, count)| {
                 let last = first.wrapping_add(count);
                 start.wrapping_sub(last).min(last.wrapping_sub(start)) >= START_DISTANCE
             });
@@ -316,7 +316,7 @@ impl Pds {
             Packet::Request { mode, psn, clear, spdcid, to, retx, ar, body } => {
                 let seen = seen(ar || matches!(to, To::Syn(_)), retx, body.bytes);
                 if let Some(id) = self.find(from, spdcid, to, psn, mode, true, trim.is_some(), seen, out) {
-                    self.with(id, out, |pdc, cx| pdc.request(psn, clear, to, body, trim, seen, cx));
+                    self.with(id, out, |pdc, cx| pdc.request((psn, clear), to, body, trim, seen, cx));
                 }
             }
             _ if trim.is_some() => out.push(Action::Count(Counter::TrimmedDropped)),

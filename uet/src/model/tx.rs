@@ -172,7 +172,7 @@ impl Tx {
 
     /// An ACK that is not older than all before it: its zero bits mean something, for ACKs overtake each other.
     pub fn fresh(&mut self, sack: &Sack) -> bool {
-        let fresh = self.newest_bytes.map_or(true, |newest| sack.bytes.wrapping_sub(newest) & 2 * BYTES_SIGN - 1 < BYTES_SIGN);
+        let fresh = self.newest_bytes.is_none_or(|newest| sack.bytes.wrapping_sub(newest) & (2 * BYTES_SIGN - 1) < BYTES_SIGN);
         if fresh {
             self.newest_bytes = Some(sack.bytes);
         }
