@@ -1,6 +1,6 @@
 //! Model ends over a bad fabric: every byte, every completion once, every pool full at the end.
 use crate::end::{Arrived, Completion, Description, End, Outlook};
-use crate::model::{random, Config, Counter, Mode, Policy};
+use crate::model::{random, Config, Counter, Defect, Mode, Policy};
 use crate::wire::{Registers, CONTROL_DSCP};
 use ferric_abi::uet::codes::{NackCode, ReturnCode};
 use ferric_fabric::{Config as Switches, Counters as Fate, Fabric, Faults, Limits, Trimming};
@@ -115,11 +115,11 @@ fn mac(node: usize) -> u64 {
     0x0200_0000_0000 + node as u64
 }
 
-fn end(node: usize, seed: u64, bytes: usize) -> End {
+fn end(node: usize, seed: u64, bytes: usize, defect: Option<Defect>) -> End {
     let registers = Registers { crc: true, ..Registers::default() };
     let outlook = Outlook { registers, native: if seed % 3 == 0 { registers.native } else { None }, data_dscp: DATA_DSCP };
     let own: Vec<u128> = (0..ADDRESSES).map(|n| address(node, n)).collect();
-    let mut end = End::new(Arc::new(config(seed * 1000 + node as u64)), outlook, mac(node), &own, bytes);
+    let mut end = End::new(Arc::new(Config { defect, ..config(seed * 1000 + node as u64) }), outlook, mac(node), &own, bytes);
     for other in (0..NODES).filter(|other| *other != node) {
         (0..ADDRESSES).for_each(|n| end.neighbour(address(other, n), mac(other)));
     }
@@ -177,10 +177,10 @@ fn plan(seed: u64, count: usize) -> (Vec<Vec<Posted>>, [usize; NODES]) {
     (plan, used)
 }
 
-/// Runs `count` messages of each node. `Err`: what is wrong.
-pub fn run(seed: u64, count: usize) -> Result<Report, String> {
+/// Runs `count` messages of each node, with a broken rule if there is a `defect`. `Err`: what is wrong.
+pub fn run(seed: u64, count: usize, defect: Option<Defect>) -> Result<Report, String> {
     let (plans, used) = plan(seed, count);
-    let mut ends: Vec<End> = (0..NODES).map(|node| end(node, seed, used[node])).collect();
+    let mut ends: Vec<End> = (0..NODES).map(|node| end(node, seed, used[node], defect)).collect();
     let mut fabric = fabric(seed);
     let (mut state, mut now) = (seed, 0);
     let (mut posted, mut free) = ([0; NODES], [0u64; NODES]);
@@ -316,7 +316,7 @@ mod tests {
     fn ends_over_a_bad_fabric_lose_nothing() {
         let mut reached = BTreeSet::new();
         for seed in 1..=2 {
-            let report = run(seed, 120).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+            let report = run(seed, 120, None).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
             assert!(report.good > 400 && report.refused > 5 && report.bad > 20, "{report:?}");
             assert!(report.fabric.trimmed > 0 && report.fabric.trimmed_last > 0 && report.fabric.cut > 0 && report.fabric.lost > 100, "{report:?}");
             reached.extend(report.counters.into_keys());
@@ -324,5 +324,13 @@ mod tests {
         // The long form reaches all of them.
         let missing: Vec<_> = wanted().into_iter().filter(|counter| !reached.contains(counter)).collect();
         assert!(missing.len() < 6, "{missing:?}");
+    }
+
+    /// What the model checker finds, ends over the fabric find, too.
+    #[test]
+    fn broken_rules_are_noticed() {
+        for defect in [Defect::DuplicateExecuted, Defect::CackPastKept, Defect::SackCompletes] {
+            assert!(run(1, 60, Some(defect)).is_err(), "{defect:?}");
+        }
     }
 }

@@ -91,7 +91,7 @@ fn soak(seeds: u64, first: u64, messages: usize) -> bool {
     let (mut reached, mut good) = (BTreeMap::new(), true);
     for seed in first..first + seeds {
         let begin = Instant::now();
-        match run(seed, messages) {
+        match run(seed, messages, None) {
             Ok(report) => {
                 println!("seed {seed}: {} messages, {} refused as they should, {} ticks, {:.1} s; {:?}", report.good, report.refused, report.ticks, begin.elapsed().as_secs_f64(), report.fabric);
                 report.counters.into_iter().for_each(|(counter, n)| *reached.entry(counter).or_insert(0) += n);
