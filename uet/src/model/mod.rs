@@ -2,6 +2,7 @@
 //!
 //! [`Pds::step`] takes a state and an event and gives what is to be done; nothing else changes the state, and equal states answer equally. Payload is not here: a packet
 //! has a [`Body`], as packet delivery has in the gateware, and who owns memory adds the bytes. The gateware of `uet` will be compared with this model.
+mod address;
 mod answer;
 mod hear;
 mod pdc;

@@ -1,10 +1,8 @@
-//! The pool of PDCs: who a packet is for, who is opened, who has to go (UE 3.5.8).
+//! The pool of PDCs: who is opened, who has to go (UE 3.5.8).
 use super::pdc::{Cx, Pdc, Shared, Stage};
-use super::rx::Seen;
 use super::spray::random;
-use super::types::{Action, Config, Counter, Defect, Event, Failure, Message, Mode, Packet, Peer, Timer, To};
-use crate::wire::Trim;
-use ferric_abi::uet::codes::{ControlType, NackCode};
+use super::types::{Action, Config, Counter, Defect, Event, Failure, Message, Mode, Peer, Timer};
+use ferric_abi::uet::codes::NackCode;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -12,35 +10,35 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// Which life the next or present PDC lives.
-    life: u16,
+    pub(super) life: u16,
     /// Start of the PSNs used last, and how many.
-    used: Option<(u32, u32)>,
+    pub(super) used: Option<(u32, u32)>,
     /// Until when it may not be used: packets for its last PDC may be on their way.
-    quarantine: Option<u64>,
+    pub(super) quarantine: Option<u64>,
     /// The PDC.
-    pdc: Option<Pdc>,
+    pub(super) pdc: Option<Pdc>,
 }
 
 /// What changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool {
-    now: u64,
-    slots: Vec<Slot>,
+    pub(super) now: u64,
+    pub(super) slots: Vec<Slot>,
     /// Initiators by peer and mode.
-    opened: BTreeMap<(Peer, Mode), u16>,
+    pub(super) opened: BTreeMap<(Peer, Mode), u16>,
     /// Targets by peer and the peer's id.
-    accepted: BTreeMap<(Peer, u16), u16>,
+    pub(super) accepted: BTreeMap<(Peer, u16), u16>,
     /// Messages that no PDC takes yet.
-    waiting: VecDeque<(Peer, Mode, Message)>,
-    turn: u16,
-    order: u64,
-    shared: Shared,
+    pub(super) waiting: VecDeque<(Peer, Mode, Message)>,
+    pub(super) turn: u16,
+    pub(super) order: u64,
+    pub(super) shared: Shared,
 }
 
 /// Packet delivery of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Pds {
-    config: Arc<Config>,
+    pub(super) config: Arc<Config>,
     /// Its state.
     pub pool: Pool,
 }
@@ -144,7 +142,7 @@ impl Pds {
         out
     }
 
-    fn id(&self, index: u16) -> u16 {
+    pub(super) fn id(&self, index: u16) -> u16 {
         self.pool.slots[usize::from(index)].life << self.config.pool_bits | index
     }
 
@@ -153,17 +151,17 @@ impl Pds {
     }
 
     /// The PDC with an id; one of an earlier life is another.
-    fn pdc_mut(&mut self, id: u16) -> Option<&mut Pdc> {
+    pub(super) fn pdc_mut(&mut self, id: u16) -> Option<&mut Pdc> {
         let index = self.index(id);
         self.pool.slots[index].pdc.as_mut().filter(|pdc| pdc.id == id)
     }
 
-    fn pdc(&self, id: u16) -> Option<&Pdc> {
+    pub(super) fn pdc(&self, id: u16) -> Option<&Pdc> {
         self.pool.slots[self.index(id)].pdc.as_ref().filter(|pdc| pdc.id == id)
     }
 
     /// Lets a PDC act, and takes it away when it is over.
-    fn with(&mut self, id: u16, out: &mut Vec<Action>, act: impl FnOnce(&mut Pdc, &mut Cx)) {
+    pub(super) fn with(&mut self, id: u16, out: &mut Vec<Action>, act: impl FnOnce(&mut Pdc, &mut Cx)) {
         let index = self.index(id);
         let Pool { slots, shared, now, .. } = &mut self.pool;
         let Some(pdc) = slots[index].pdc.as_mut().filter(|pdc| pdc.id == id) else { return out.push(Action::Count(Counter::Ignored)) };
@@ -211,12 +209,12 @@ impl Pds {
     }
 
     /// PDCs that were opened here, or there; with those that linger.
-    fn used(&self, initiators: bool) -> usize {
+    pub(super) fn used(&self, initiators: bool) -> usize {
         self.pdcs().filter(|pdc| pdc.initiator == initiators).count() + self.pool.slots.iter().filter(|slot| initiators && slot.quarantine.is_some()).count()
     }
 
     /// A new PDC. None: no place, or its side has its share.
-    fn open(&mut self, peer: Peer, peer_id: u16, mode: Mode, start: Option<u32>, out: &mut Vec<Action>) -> Option<u16> {
+    pub(super) fn open(&mut self, peer: Peer, peer_id: u16, mode: Mode, start: Option<u32>, out: &mut Vec<Action>) -> Option<u16> {
         if self.used(peer_id == 0) >= self.config.share || self.used(true) + self.used(false) >= self.config.places {
             return None;
         }
@@ -302,141 +300,11 @@ impl Pds {
     }
 
     /// A target that lingers gives way. Whether one did.
-    fn cut_linger(&mut self, out: &mut Vec<Action>) -> bool {
+    pub(super) fn cut_linger(&mut self, out: &mut Vec<Action>) -> bool {
         let lingering = self.pdcs().filter(|pdc| matches!(pdc.stage, Stage::Linger(_))).min_by_key(|pdc| pdc.opened).map(|pdc| pdc.id);
         let Some(id) = lingering.filter(|_| self.config.linger_cut) else { return false };
         out.push(Action::Count(Counter::LingerCut));
         self.with(id, out, |pdc, cx| pdc.end(cx));
         true
-    }
-
-    fn received(&mut self, from: Peer, packet: Packet, trim: Option<Trim>, ce: bool, ev: u16, out: &mut Vec<Action>) {
-        let seen = |ask, retx, bytes| Seen { ask, marked: ce, retx, ev, at: self.pool.now, bytes };
-        match packet {
-            Packet::Request { mode, psn, clear, spdcid, to, retx, ar, body } => {
-                let seen = seen(ar || matches!(to, To::Syn(_)), retx, body.bytes);
-                if let Some(id) = self.find(from, spdcid, to, psn, mode, true, trim.is_some(), seen, out) {
-                    self.with(id, out, |pdc, cx| pdc.request((psn, clear), to, body, trim, seen, cx));
-                }
-            }
-            _ if trim.is_some() => out.push(Action::Count(Counter::TrimmedDropped)),
-            Packet::Control { kind, mode, psn, payload, spdcid, to, retx, ar } => {
-                let seen = seen(ar, retx, 0);
-                let own = !matches!(kind, ControlType::AckRequest | ControlType::ClearCommand | ControlType::ClearRequest);
-                if let Some(id) = self.find(from, spdcid, to, psn, mode, false, false, seen, out) {
-                    let lingers = self.pdc(id).is_some_and(|pdc| matches!(pdc.stage, Stage::Linger(_))) && !own;
-                    if lingers {
-                        return out.push(Action::Count(Counter::DuplicateDropped));
-                    }
-                    self.with(id, out, |pdc, cx| pdc.ordered(kind, psn, payload, seen, cx));
-                }
-            }
-            Packet::Ack { dpdcid, .. } => match self.pdc(dpdcid).filter(|pdc| pdc.peer == from) {
-                Some(_) => self.with(dpdcid, out, |pdc, cx| pdc.acknowledged(&packet, cx)),
-                None => out.push(Action::Count(Counter::Stray)),
-            },
-            Packet::Nack { code, psn, spdcid, dpdcid, payload, .. } => match self.pdc(dpdcid).filter(|pdc| pdc.peer == from) {
-                Some(_) => self.with(dpdcid, out, |pdc, cx| pdc.refused(code, psn, spdcid, payload, cx)),
-                None => out.push(Action::Count(Counter::Stray)),
-            },
-        }
-    }
-
-    /// The PDC that a request or control packet is for; it may be opened by it. None: it is refused or dropped.
-    #[allow(clippy::too_many_arguments)]
-    fn find(&mut self, from: Peer, spdcid: u16, to: To, psn: u32, mode: Mode, request: bool, trimmed: bool, seen: Seen, out: &mut Vec<Action>) -> Option<u16> {
-        let nack = |code: NackCode, own: u16, out: &mut Vec<Action>| {
-            // Of a trimmed frame no check is left, so it ends nothing.
-            if trimmed {
-                out.push(Action::Count(Counter::TrimmedDropped));
-                return None;
-            }
-            out.push(Action::Count(Counter::NackSent(code as u8)));
-            let packet = Packet::Nack { code, psn, spdcid: own, dpdcid: spdcid, payload: 0, marked: seen.marked, retx: seen.retx };
-            out.push(Action::Transmit { to: from, packet, ev: seen.ev, control: true });
-            None
-        };
-        match to {
-            To::Syn(offset) => {
-                let start = psn.wrapping_sub(offset.into());
-                let there = self.pool.accepted.get(&(from, spdcid)).and_then(|index| self.pool.slots[usize::from(*index)].pdc.as_ref());
-                let Some(pdc) = there else { return self.accept(from, spdcid, start, offset, mode, request, trimmed, out, nack) };
-                if pdc.rx.start != start {
-                    return nack(NackCode::InvalidSyn, pdc.id, out);
-                }
-                if pdc.mode != mode {
-                    return nack(NackCode::ModeMismatch, pdc.id, out);
-                }
-                Some(pdc.id)
-            }
-            To::Id(id) => {
-                let Some(pdc) = self.pdc(id) else { return nack(NackCode::InvalidPdc, 0, out) };
-                if pdc.peer_id == 0 {
-                    // The peer's id comes with an answer of it; this packet will come again.
-                    out.push(Action::Count(Counter::Early));
-                    return None;
-                }
-                if pdc.peer != from || pdc.peer_id != spdcid {
-                    return nack(NackCode::HeaderMismatch, 0, out);
-                }
-                if pdc.mode != mode && request {
-                    return nack(NackCode::ModeMismatch, pdc.id, out);
-                }
-                Some(pdc.id)
-            }
-        }
-    }
-
-    /// A SYN of a PDC that is not there.
-    #[allow(clippy::too_many_arguments)]
-    fn accept(
-        &mut self,
-        from: Peer,
-        spdcid: u16,
-        start: u32,
-        offset: u16,
-        mode: Mode,
-        request: bool,
-        trimmed: bool,
-        out: &mut Vec<Action>,
-        nack: impl Fn(NackCode, u16, &mut Vec<Action>) -> Option<u16>,
-    ) -> Option<u16> {
-        if trimmed {
-            out.push(Action::Count(Counter::TrimmedDropped));
-            return None;
-        }
-        if !request || spdcid == 0 {
-            return nack(NackCode::HeaderMismatch, 0, out);
-        }
-        if u32::from(offset) >= self.config.window {
-            return nack(NackCode::InvalidSyn, 0, out);
-        }
-        let mut index = self.open(from, spdcid, mode, Some(start), out);
-        if index.is_none() && self.cut_linger(out) {
-            index = self.open(from, spdcid, mode, Some(start), out);
-        }
-        let Some(index) = index else {
-            self.ask_to_close(out);
-            return nack(NackCode::NoPdc, 0, out);
-        };
-        out.push(Action::Count(Counter::Accepted));
-        self.pool.accepted.insert((from, spdcid), index);
-        let left = self.config.share - self.used(false);
-        if left < self.config.low {
-            self.ask_to_close(out);
-        }
-        Some(self.id(index))
-    }
-
-    /// The target opened longest ago is asked to go, the idle ones first; one at a time.
-    fn ask_to_close(&mut self, out: &mut Vec<Action>) {
-        if self.pdcs().any(|pdc| pdc.wants_close) {
-            return;
-        }
-        let oldest = self.pdcs().filter(|pdc| !pdc.initiator && pdc.stage == Stage::Open).min_by_key(|pdc| (!pdc.idle(), pdc.opened)).map(|pdc| pdc.id);
-        if let Some(pdc) = oldest.and_then(|id| self.pdc_mut(id)) {
-            pdc.wants_close = true;
-            out.push(Action::Count(Counter::TargetWantsClose));
-        }
     }
 }
