@@ -14,6 +14,7 @@ macro_rules! codes {
         }
     )* };
 }
+pub(crate) use codes;
 
 codes! {
     #[doc = "Operation of a send work request."]

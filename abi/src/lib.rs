@@ -1,5 +1,5 @@
 //! Everything that two sides of Ferric must agree on, declared once: the BAR and its registers, work requests,
-//! completions, events, admin commands, context lines, frame metadata, wire headers, the flow switch's records, VirtIO and the memory target's set-up protocol. Software gets typed codecs from it, the
+//! completions, events, admin commands, context lines, frame metadata, wire headers, the flow switch's records, VirtIO, Ultra Ethernet and the memory target's set-up protocol. Software gets typed codecs from it, the
 //! gateware gets its structs and decoders, `docs/reference.md` is generated from it.
 #![no_std]
 #![warn(missing_docs)]
@@ -17,5 +17,6 @@ pub mod pci;
 pub mod special;
 pub mod switch;
 pub mod target;
+pub mod uet;
 pub mod virtio;
 pub mod wire;

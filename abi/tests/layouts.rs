@@ -7,7 +7,7 @@ use ferric_abi::layout::{get, set, Layout, Order};
 use proptest::prelude::*;
 
 fn all() -> impl Iterator<Item = &'static Layout> {
-    page::HOST.iter().chain(page::CONTEXT).chain(page::WIRE).chain(page::TARGET).chain(page::SWITCH).chain(page::VIRTIO)
+    page::HOST.iter().chain(page::CONTEXT).chain(page::WIRE).chain(page::TARGET).chain(page::SWITCH).chain(page::VIRTIO).chain(page::UET)
 }
 
 #[test]
@@ -95,6 +95,7 @@ macro_rules! context_copies { ($($t:tt)*) => { copies!(context, $($t)*); }; }
 macro_rules! wire_copies { ($($t:tt)*) => { copies!(wire, $($t)*); }; }
 macro_rules! switch_copies { ($($t:tt)*) => { copies!(switch, $($t)*); }; }
 macro_rules! virtio_copies { ($($t:tt)*) => { copies!(virtio, $($t)*); }; }
+macro_rules! uet_copies { ($($t:tt)*) => { copies!(uet, $($t)*); }; }
 macro_rules! target_copies { ($($t:tt)*) => { copies!(target, $($t)*); }; }
 ferric_abi::host_records!(host_copies);
 ferric_abi::context_records!(context_copies);
@@ -102,6 +103,7 @@ ferric_abi::wire_records!(wire_copies);
 ferric_abi::target_records!(target_copies);
 ferric_abi::switch_records!(switch_copies);
 ferric_abi::virtio_records!(virtio_copies);
+ferric_abi::uet_records!(uet_copies);
 
 proptest! {
     /// Getters and setters name the same bits: a record copied field by field is the record.
@@ -110,6 +112,7 @@ proptest! {
         prop_assert_eq!(host_copies(&bytes), Vec::<&str>::new());
         prop_assert_eq!(context_copies(&bytes), Vec::<&str>::new());
         prop_assert_eq!(wire_copies(&bytes), Vec::<&str>::new());
+        prop_assert_eq!(uet_copies(&bytes), Vec::<&str>::new());
         prop_assert_eq!(target_copies(&bytes), Vec::<&str>::new());
         prop_assert_eq!(switch_copies(&bytes), Vec::<&str>::new());
         prop_assert_eq!(virtio_copies(&bytes), Vec::<&str>::new());

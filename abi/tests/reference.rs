@@ -12,16 +12,21 @@ fn page_is_up_to_date() {
 
 #[test]
 fn page_knows_every_code_list() {
+    let names = |lists: Vec<page::Codes>| lists.iter().map(|c| c.name).collect::<Vec<_>>();
+    assert_eq!(declared_in(include_str!("../src/codes.rs")), names(page::code_lists()));
+    assert_eq!(declared_in(include_str!("../src/uet/codes.rs")), names(page::uet_code_lists()));
+}
+
+/// Names of the enums of a source with lists of codes.
+fn declared_in(source: &str) -> Vec<&str> {
     // An enum of codes.rs stands as `Name {` behind its doc line.
-    let source = include_str!("../src/codes.rs");
     let body = &source[source.find("codes! {").expect("the list")..];
     let mut declared: Vec<&str> = Vec::new();
     for part in body.split("#[doc = \"").skip(1) {
         let after = &part[part.find("\"]").expect("end of the doc") + 2..];
         declared.push(after[..after.find('{').expect("the enum")].trim());
     }
-    let listed: Vec<&str> = page::code_lists().iter().map(|c| c.name).collect();
-    assert_eq!(declared, listed);
+    declared
 }
 
 #[test]

@@ -5,6 +5,7 @@ use ferric_abi::csr::REGISTERS;
 use ferric_abi::layout::{Field, Layout, Order};
 use ferric_abi::meta::FRAME_METADATA;
 use ferric_abi::target;
+use ferric_abi::uet::codes as uet_codes;
 use ferric_abi::virtio::feature;
 use std::fmt::Write;
 
@@ -20,6 +21,7 @@ macro_rules! host_layouts { ($($t:tt)*) => { layouts!(host, $($t)*) }; }
 macro_rules! context_layouts { ($($t:tt)*) => { layouts!(context, $($t)*) }; }
 macro_rules! wire_layouts { ($($t:tt)*) => { layouts!(wire, $($t)*) }; }
 macro_rules! switch_layouts { ($($t:tt)*) => { layouts!(switch, $($t)*) }; }
+macro_rules! uet_layouts { ($($t:tt)*) => { layouts!(uet, $($t)*) }; }
 macro_rules! virtio_layouts { ($($t:tt)*) => { layouts!(virtio, $($t)*) }; }
 macro_rules! target_layouts { ($($t:tt)*) => { layouts!(target, $($t)*) }; }
 
@@ -38,6 +40,9 @@ pub const SWITCH: &[Layout] = ferric_abi::switch_records!(switch_layouts);
 /// Rings, configuration and headers of VirtIO.
 pub const VIRTIO: &[Layout] = ferric_abi::virtio_records!(virtio_layouts);
 
+/// Headers of Ultra Ethernet.
+pub const UET: &[Layout] = ferric_abi::uet_records!(uet_layouts);
+
 /// One code list: its name and its entries (name, number, meaning).
 pub struct Codes {
     /// Name of the enum.
@@ -47,14 +52,19 @@ pub struct Codes {
 }
 
 macro_rules! code_lists {
-    ($($name:ident),*) => {
-        vec![ $( Codes { name: stringify!($name), entries: codes::$name::ALL.iter().map(|(_, name, n, doc)| (*name, *n, *doc)).collect() } ),* ]
+    ($codes:ident: $($name:ident),*) => {
+        vec![ $( Codes { name: stringify!($name), entries: $codes::$name::ALL.iter().map(|(_, name, n, doc)| (*name, *n, *doc)).collect() } ),* ]
     };
 }
 
 /// Every code list; a test compares the names with the source of `codes`.
 pub fn code_lists() -> Vec<Codes> {
-    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus, SwitchCause, VirtioCause)
+    code_lists!(codes: WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus, SwitchCause, VirtioCause)
+}
+
+/// The lists of Ultra Ethernet.
+pub fn uet_code_lists() -> Vec<Codes> {
+    code_lists!(uet_codes: PdsType, NextHeader, ControlType, AckRequest, NackCode, SesOpcode, ResponseOpcode, ReturnCode, AtomicOp, AtomicType)
 }
 
 /// A documented constant of `csr.rs`.
@@ -103,7 +113,7 @@ pub fn render() -> String {
 fn write_page(p: &mut String) -> std::fmt::Result {
     writeln!(p, "# Register, descriptor and header reference\n")?;
     writeln!(p, "Generated from the crate `ferric-abi` by `cargo run -p ferric-abi --example reference`; do not edit. The test `reference` of that crate fails when this page and the code differ.\n")?;
-    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Memory target](#memory-target)\n- [Flow switch](#flow-switch)\n- [VirtIO](#virtio)\n- [Codes](#codes)\n")?;
+    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Memory target](#memory-target)\n- [Flow switch](#flow-switch)\n- [VirtIO](#virtio)\n- [Ultra Ethernet](#ultra-ethernet)\n- [Codes](#codes)\n")?;
 
     writeln!(p, "## Registers\n")?;
     writeln!(p, "32-bit registers in the BAR window of a function (64 KiB each: `address = function << 16 | offset`).\n")?;
@@ -134,6 +144,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         ("Memory target", &target, TARGET),
         ("Flow switch", "Little-endian. The golden model uses these records; of the gateware, the engine `flows` takes keys, actions, commands and verdicts.", SWITCH),
         ("VirtIO", "Little-endian; `spec` is VIRTIO 1.3. The golden model uses these records, no gateware does yet.", VIRTIO),
+        ("Ultra Ethernet", "Network byte order, as the wire headers; `UE` is the Ultra Ethernet specification 1.0. The golden model uses these records, no gateware does yet.", UET),
     ];
     for (title, intro, layouts) in sections {
         writeln!(p, "## {title}\n\n{intro}\n")?;
@@ -156,7 +167,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
     }
 
     writeln!(p, "\n## Codes\n")?;
-    for list in code_lists() {
+    for list in code_lists().into_iter().chain(uet_code_lists()) {
         writeln!(p, "### {}\n\n| number | name | meaning |\n|---|---|---|", list.name)?;
         for (name, n, doc) in list.entries {
             writeln!(p, "| {n} | {name} | {} |", cell(doc))?;
