@@ -4,6 +4,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow, VqHead, VqNotify, VqPut, VqTold, WrDone};
 use crate::prim::mux::IndexMux;
+use crate::prim::pack::Slice;
 use crate::prim::ram::Ram;
 use crate::prim::sum::Sum;
 use crate::records::VqAvail;
@@ -29,8 +30,9 @@ const HEAD: u64 = super::RING_HEAD;
 const INDEX: u64 = 2;
 /// log2 of a used element's bytes.
 const LG_ELEM: usize = 3;
-/// Bits of an index, a head, an event.
+/// Bits of an index, a head, an event, and how many stand in a row.
 const HALF_WORD: usize = 16;
+const HALVES: usize = 512 / HALF_WORD;
 /// Heads that are taken in one turn, at most.
 const QUANTUM: u64 = 32;
 /// What is left when it is the last.
@@ -106,7 +108,9 @@ pub struct Queue<const LQ: usize> {
     failed: DFF<Bit>,
     head: DFF<Bits<16>>,
     place: Sum<64>,
-    half: IndexMux<Bits<16>, 32, 5>,
+    #[init(std::array::from_fn(|i| Slice::new(HALF_WORD * i)))]
+    halves: [Slice<512, 16>; HALVES],
+    half: IndexMux<Bits<16>, HALVES, 5>,
     #[init(Constant::new((!63u64).to_bits()))]
     whole_rows: Constant<Bits<64>>,
     #[init(Constant::new(1u64.to_bits()))]
@@ -171,8 +175,9 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         }
         self.at.next = self.place.y.val();
         self.row_of.next = self.at.val() & self.whole_rows.val();
-        for i in 0..32 {
-            self.half.x[i].next = self.data.q.val().get_bits::<16>(i * HALF_WORD);
+        for i in 0..HALVES {
+            self.halves[i].x.next = self.data.q.val();
+            self.half.x[i].next = self.halves[i].y.val();
         }
         self.half.sel.next = self.at.val().get_bits::<5>(1);
         self.word.next = self.half.y.val();

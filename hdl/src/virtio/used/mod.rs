@@ -4,6 +4,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MsixReq, RdCmd, RdRow, VqPut, VqTold, VqUse, WrDone};
 use crate::prim::mux::IndexMux;
+use crate::prim::pack::Slice;
 use crate::prim::ram::Ram;
 use crate::prim::sum::Sum;
 use crate::records::VqUsed;
@@ -27,8 +28,9 @@ const WORD: u64 = 4;
 const INDEX: u64 = 2;
 /// log2 of an element's bytes.
 const LG_ELEM: usize = 3;
-/// Bits of an index, a head, an event.
+/// Bits of an index, a head, an event, and how many stand in a row.
 const HALF_WORD: usize = 16;
+const HALVES: usize = 512 / HALF_WORD;
 /// Chains of one queue that are given back before its index is written, at most.
 const BATCH: u64 = 64;
 
@@ -84,7 +86,9 @@ pub struct Used<const LQ: usize> {
     failed: DFF<Bit>,
     seen: DFF<Bits<512>>,
     place: Sum<64>,
-    half: IndexMux<Bits<16>, 32, 5>,
+    #[init(std::array::from_fn(|i| Slice::new(HALF_WORD * i)))]
+    halves: [Slice<512, 16>; HALVES],
+    half: IndexMux<Bits<16>, HALVES, 5>,
     #[init(Constant::new((!63u64).to_bits()))]
     whole_rows: Constant<Bits<64>>,
     #[init(Constant::new(1u64.to_bits()))]
@@ -188,8 +192,9 @@ impl<const LQ: usize> Logic for Used<LQ> {
         self.s_row.ready.next = self.state.q.val() == State::Row;
 
         // Whether the driver wants to know.
-        for i in 0..32 {
-            self.half.x[i].next = self.seen.q.val().get_bits::<16>(i * HALF_WORD);
+        for i in 0..HALVES {
+            self.halves[i].x.next = self.seen.q.val();
+            self.half.x[i].next = self.halves[i].y.val();
         }
         self.half.sel.next = self.at.val().get_bits::<5>(1);
         self.word.next = self.half.y.val();
