@@ -353,6 +353,45 @@ macro_rules! context_records {
             rsvd3: u8[8] "Zero.";
             rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero.";
         }
+        #[doc = "Available side of a virtio queue (VIRTIO 1.3, 2.7). Line of the engine's own table (`hdl/src/virtio/queue`), by queue; a ring begins when `enabled` is written."]
+        VqAvail [36] {
+            desc: u64[64] "Bus address of the descriptors.";
+            driver: u64[64] "Of the driver's area: the available ring.";
+            device: u64[64] "Of the device's area: the used ring, behind it `avail_event`.";
+            fetch: u16[16] "Available index of the next chain to be taken, as the driver counts.";
+            size: u16[16] "Descriptors of the ring.";
+            enabled: bool[1] "The ring runs; a notification of one that does not has what is in stock given up.";
+            receive: bool[1] "A receive queue: its chains go in stock. Else a transmit queue.";
+            events: bool[1] "EVENT_IDX has been negotiated.";
+            indirect: bool[1] "INDIRECT_DESC has been negotiated.";
+            packed: bool[1] "Zero: packed rings are not there yet.";
+            wrap: bool[1] "Zero: of a packed ring the wrap counter of `fetch`.";
+            broken: bool[1] "The ring's position is lost, or it cannot be read: nothing more is taken.";
+            rsvd0: bool[1] "Zero.";
+            function: u16[12] "Owning PCI function.";
+            rsvd1: u16[12] "Zero.";
+            taken: u16[16] "Chains taken since the line was written, modulo 65,536; heads that were none do not count.";
+            rsvd2: u16[16] "Zero.";
+        }
+        #[doc = "Used side of a virtio queue (VIRTIO 1.3, 2.7.7, 2.7.8). Line of the engine's own table (`hdl/src/virtio/used`), by queue."]
+        VqUsed [32] {
+            driver: u64[64] "Bus address of the driver's area: flags, and behind the available ring `used_event`.";
+            device: u64[64] "Of the device's area: the used ring.";
+            used: u16[16] "Used index: chains given back, as the driver counts.";
+            size: u16[16] "Descriptors of the ring.";
+            signalled: u16[16] "Used index when the driver's event was last looked at.";
+            vector: u16[16] "MSI-X vector; `NO_VECTOR`: none.";
+            enabled: bool[1] "Chains are given back; else they are only counted.";
+            events: bool[1] "EVENT_IDX has been negotiated.";
+            packed: bool[1] "Zero: packed rings are not there yet.";
+            wrap: bool[1] "Zero: of a packed ring the wrap counter of `used`.";
+            broken: bool[1] "The ring cannot be written or read: chains are only counted.";
+            rsvd0: u8[3] "Zero.";
+            function: u16[12] "Owning PCI function.";
+            rsvd1: u16[12] "Zero.";
+            back: u16[16] "Chains that have come back, given to the driver or only counted, modulo 65,536: all that were taken when it is `VqAvail::taken`.";
+            rsvd2: u16[16] "Zero.";
+        }
     } };
 }
 

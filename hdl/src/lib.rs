@@ -31,3 +31,4 @@ pub mod stream;
 pub mod switch;
 pub mod tb;
 pub mod tops;
+pub mod virtio;

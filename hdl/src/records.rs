@@ -23,3 +23,4 @@ ferric_abi::context_records!(logic_structs);
 ferric_abi::wire_records!(logic_structs);
 ferric_abi::target_records!(logic_structs);
 ferric_abi::switch_records!(logic_structs);
+ferric_abi::virtio_records!(logic_structs);

@@ -1,0 +1,199 @@
+//! A driver of a split ring: posts chains of any shape, notifies when the device's event says so, and looks at used entries only when it has been interrupted.
+use super::HEADER;
+use crate::tb::Rng;
+use crate::virtio::testing::Guest;
+use ferric_abi::virtio::SplitDesc;
+use std::collections::HashMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Receive,
+    Transmit,
+}
+
+/// Bytes between what belongs to two queues, and to two chains.
+const APART: u64 = 0x100_0000;
+const CHAIN: u64 = 0x4000;
+/// Shortest frame that is sent.
+const SHORTEST: u64 = 20;
+
+pub struct Ring {
+    pub queue: u16,
+    pub function: u16,
+    pub size: u16,
+    pub kind: Kind,
+    pub events: bool,
+    pub areas: [u64; 3],
+    /// It posts nothing more.
+    pub stops: bool,
+    /// An interrupt has come.
+    pub told: bool,
+    /// Frames that it has sent, in order.
+    pub frames: Vec<Vec<u8>>,
+    pub posted: u64,
+    pub returned: u64,
+    pub received: u64,
+    avail: u16,
+    notified: u16,
+    last: u16,
+    /// Descriptors that are free; those of chains that are out, and their buffers.
+    free: Vec<u16>,
+    out: HashMap<u16, (Vec<u16>, Vec<(u64, u32)>)>,
+    /// Heads in the order in which they were posted.
+    order: std::collections::VecDeque<u16>,
+    /// Frames of those offered that were looked at: later ones come later.
+    seen: usize,
+}
+
+impl Ring {
+    pub fn new(queue: u16, function: u16, size: u16, kind: Kind, events: bool, guest: &mut Guest) -> Self {
+        let base = 0x4_0000_0000 + APART * u64::from(queue);
+        // The used ring of one queue begins four bytes behind a multiple of eight.
+        let areas = [base, base + 0x1_0000 + 0x20 * u64::from(queue), base + 0x2_0000 + 4 * u64::from(queue)];
+        for area in areas {
+            guest.put(area, &[0; 0x1400]);
+        }
+        Self {
+            queue,
+            function,
+            size,
+            kind,
+            events,
+            areas,
+            stops: false,
+            told: true,
+            frames: Vec::new(),
+            posted: 0,
+            returned: 0,
+            received: 0,
+            avail: 0,
+            notified: 0,
+            last: 0,
+            free: (0..size).collect(),
+            out: HashMap::new(),
+            order: Default::default(),
+            seen: 0,
+        }
+    }
+
+    fn used_event(&self) -> u64 {
+        self.areas[1] + 4 + 2 * u64::from(self.size)
+    }
+
+    fn avail_event(&self) -> u64 {
+        self.areas[2] + 4 + 8 * u64::from(self.size)
+    }
+
+    /// Posts up to three chains, then shows them all at once.
+    pub fn post(&mut self, rng: &mut Rng, guest: &mut Guest) {
+        for _ in 0..1 + rng.below(3) {
+            if self.stops || self.free.len() < 5 {
+                break;
+            }
+            self.chain(rng, guest);
+        }
+        guest.put(self.areas[1] + 2, &self.avail.to_le_bytes());
+    }
+
+    fn chain(&mut self, rng: &mut Rng, guest: &mut Guest) {
+        let at = 0x40_0000_0000 + APART * u64::from(self.queue) + CHAIN * u64::from(self.free[self.free.len() - 1]) + rng.below(4096);
+        let length = match self.kind {
+            Kind::Receive => HEADER as u64 + [1514, 1600, 4000][rng.below(3) as usize],
+            Kind::Transmit => {
+                let most = [80, 300, 1514, 9018][rng.below(4) as usize];
+                HEADER as u64 + rng.range(SHORTEST, most)
+            }
+        };
+        if self.kind == Kind::Transmit {
+            let mut bytes = rng.bytes(length as usize);
+            // No offload is asked for; the rest of the header means nothing then. The frame says whose it is.
+            bytes[0] &= 0xfe;
+            bytes[1] = 0;
+            bytes[HEADER..HEADER + 2].copy_from_slice(&self.queue.to_le_bytes());
+            guest.put(at, &bytes);
+            self.frames.push(bytes[HEADER..].to_vec());
+        }
+        // Cut at any places: in the header, behind it, in the frame; an empty piece among them.
+        let mut cuts = vec![0, length];
+        for _ in 0..rng.below(3) {
+            cuts.push(if rng.percent(40) { HEADER as u64 } else { rng.below(length) });
+        }
+        cuts.sort_unstable();
+        let pieces: Vec<(u64, u32)> = cuts.windows(2).map(|w| (at + w[0], (w[1] - w[0]) as u32)).collect();
+        let write = self.kind == Kind::Receive;
+        let heads = self.place(rng, guest, &pieces, write);
+        let head = heads[0];
+        guest.put(self.areas[1] + 4 + 2 * u64::from(self.avail % self.size), &head.to_le_bytes());
+        self.avail = self.avail.wrapping_add(1);
+        self.posted += 1;
+        self.order.push_back(head);
+        self.out.insert(head, (heads, pieces));
+    }
+
+    /// Descriptors of a chain, direct or in a table.
+    fn place(&mut self, rng: &mut Rng, guest: &mut Guest, pieces: &[(u64, u32)], write: bool) -> Vec<u16> {
+        let desc = |n: usize, next: u16| SplitDesc::default().with_addr(pieces[n].0).with_length(pieces[n].1).with_write(write).with_has_next(n + 1 < pieces.len()).with_next(next);
+        // Its buffers lie where its head says.
+        let head = self.free.pop().expect("a free one");
+        if rng.percent(30) {
+            let table = 0x80_0000_0000 + APART * u64::from(self.queue) + 0x100 * u64::from(head) + 16 * rng.below(8);
+            for n in 0..pieces.len() {
+                guest.put(table + 16 * n as u64, &desc(n, n as u16 + 1).0);
+            }
+            guest.put(self.areas[0] + 16 * u64::from(head), &SplitDesc::default().with_addr(table).with_length(16 * pieces.len() as u32).with_indirect(true).0);
+            return vec![head];
+        }
+        let mut heads = vec![head];
+        heads.extend(pieces[1..].iter().map(|_| self.free.swap_remove(rng.below(self.free.len() as u64) as usize)));
+        for n in 0..pieces.len() {
+            guest.put(self.areas[0] + 16 * u64::from(heads[n]), &desc(n, heads.get(n + 1).copied().unwrap_or_default()).0);
+        }
+        heads
+    }
+
+    /// Whether what has been posted since the last time has to be told of.
+    pub fn wants_notification(&mut self, guest: &mut Guest) -> bool {
+        let (old, new) = (self.notified, self.avail);
+        self.notified = new;
+        if !self.events {
+            return old != new;
+        }
+        let event = guest.word(self.avail_event());
+        new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
+    }
+
+    /// Takes what has been used, in the order of the ring; then says from when on it wants to be told.
+    pub fn collect(&mut self, guest: &mut Guest, offered: &[Vec<u8>]) {
+        self.told = false;
+        loop {
+            while self.last != guest.word(self.areas[2] + 2) {
+                let at = self.areas[2] + 4 + 8 * u64::from(self.last % self.size);
+                let element = guest.get(at, 8);
+                let word = |n: usize| u32::from_le_bytes([element[n], element[n + 1], element[n + 2], element[n + 3]]);
+                self.take(guest, word(0) as u16, word(4) as usize, offered);
+                self.last = self.last.wrapping_add(1);
+            }
+            guest.put(self.used_event(), &self.last.to_le_bytes());
+            if self.last == guest.word(self.areas[2] + 2) {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, guest: &mut Guest, head: u16, length: usize, offered: &[Vec<u8>]) {
+        assert_eq!(Some(head), self.order.pop_front(), "queue {}: not in order", self.queue);
+        let (heads, pieces) = self.out.remove(&head).expect("it was out");
+        self.free.extend(heads);
+        self.returned += 1;
+        if self.kind == Kind::Transmit {
+            assert_eq!(length, 0);
+            return;
+        }
+        let mut bytes: Vec<u8> = pieces.iter().flat_map(|(at, length)| guest.get(*at, *length as usize)).collect();
+        bytes.truncate(length);
+        assert_eq!(bytes[..HEADER], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], "queue {}: header", self.queue);
+        let n = offered[self.seen..].iter().position(|frame| *frame == bytes[HEADER..]);
+        self.seen += n.unwrap_or_else(|| panic!("queue {}: {length} bytes that nobody sent", self.queue)) + 1;
+        self.received += 1;
+    }
+}

@@ -1,0 +1,333 @@
+//! The walker: from the head of a chain to its buffers, with all checks. See README.md.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{RdCmd, RdRow, VqHead, VqPiece, VqTold};
+use crate::prim::mux::IndexMux;
+use crate::prim::pack::Cast;
+use crate::prim::sum::Sum;
+use crate::records::SplitDesc;
+use ferric_abi::codes::VirtioCause;
+use ferric_abi::virtio::MAX_SEGMENTS;
+use ferric_hdl_derive::{kernel, BlockDefault};
+use rust_hdl::prelude::*;
+
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_head", &["m_rd", "s_row", "m_tx", "m_rx"]), // one chain at a time
+    ("s_row", &[]),                                 // taken when it comes
+    ("m_tx", &["s_row"]),
+    ("m_rx", &["s_row"]),
+];
+
+/// Bytes of a chain to be sent, at most; bits of their number in a message, and of a sum that has one more.
+const MOST: u64 = 1 << 17;
+const TOTAL: usize = 18;
+/// Bytes of a descriptor, as a power of two, and those of an indirect table that say that it has whole ones.
+const LG_DESC: usize = 4;
+/// Most descriptors of a chain, or of an indirect table.
+const BUFFERS: u64 = MAX_SEGMENTS as u64;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    Ask,
+    Row,
+    Pick,
+    Judge,
+    Act,
+    Emit,
+    Next,
+    End,
+}
+
+/// What is wrong or right with a descriptor, decided in Judge.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Facts {
+    /// Its direction is not the queue's; a readable one behind a writable one has a wrong direction in either kind of queue.
+    wrong_way: Bit,
+    /// There are too many.
+    too_many: Bit,
+    /// The chain has too many bytes to be sent.
+    too_long: Bit,
+    /// It leads to an indirect table that may be.
+    leads: Bit,
+    /// The next one is beyond the table; as many have been read as the table has.
+    outside: Bit,
+    loops: Bit,
+}
+
+/// One chain at a time, a descriptor in seven cycles, or a read of the host more.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(MOST < 1 << TOTAL && BUFFERS == 256, "the sums have room")]
+pub struct Walk {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; not while a read is in flight.
+    pub reset: Signal<In, Bit>,
+    pub s_head: MsgSink<VqHead>,
+    pub m_rd: MsgSrc<RdCmd>,
+    pub s_row: MsgSink<RdRow>,
+    /// Chains of transmit and of receive queues.
+    pub m_tx: MsgSrc<VqPiece>,
+    pub m_rx: MsgSrc<VqPiece>,
+    /// Pulse: a chain ends with a cause.
+    pub told_valid: Signal<Out, Bit>,
+    pub told: Signal<Out, VqTold>,
+    state: DFF<State>,
+    head: DFF<VqHead>,
+    /// The table that is read, its entries, and whether it is an indirect one.
+    base: DFF<Bits<64>>,
+    entries: DFF<Bits<16>>,
+    inside: DFF<Bit>,
+    /// Descriptor that is read, how many have been in this table, and in the chain.
+    n: DFF<Bits<16>>,
+    taken: DFF<Bits<16>>,
+    buffers: DFF<Bits<9>>,
+    total: DFF<Bits<TOTAL>>,
+    /// Bytes, or so many that nobody counts them.
+    any: DFF<Bit>,
+    /// The row of 64 bytes that was read last in this chain; where it lies.
+    row: DFF<Bits<512>>,
+    row_at: DFF<Bits<64>>,
+    row_valid: DFF<Bit>,
+    failed: DFF<Bit>,
+    desc: DFF<SplitDesc>,
+    facts: DFF<Facts>,
+    sum: DFF<Bits<TOTAL>>,
+    cause: DFF<Bits<5>>,
+    place: Sum<64>,
+    quarter: IndexMux<Bits<128>, 4, 2>,
+    as_desc: Cast<Bits<128>, SplitDesc>,
+    #[init(Constant::new((!63u64).to_bits()))]
+    whole_rows: Constant<Bits<64>>,
+    #[init(Constant::new(MOST.into()))]
+    most: Constant<Bits<TOTAL>>,
+    #[init(Constant::new(((1u64 << TOTAL) - 1).into()))]
+    beyond: Constant<Bits<TOTAL>>,
+    #[init(Constant::new(1u64.to_bits()))]
+    one_row: Constant<Bits<4>>,
+    at: Signal<Local, Bits<64>>,
+    row_of: Signal<Local, Bits<64>>,
+    offset: Signal<Local, Bits<64>>,
+    wraps: Signal<Local, Bit>,
+    seen: Signal<Local, SplitDesc>,
+    found: Signal<Local, Facts>,
+    length: Signal<Local, Bits<32>>,
+    crooked: Signal<Local, Bits<4>>,
+    steep: Signal<Local, Bits<4>>,
+    table_at: Signal<Local, Bits<64>>,
+    table_entries: Signal<Local, Bits<28>>,
+    sum_next: Signal<Local, Bits<TOTAL>>,
+    vast: Signal<Local, Bit>,
+    buffers_next: Signal<Local, Bits<9>>,
+    taken_next: Signal<Local, Bits<16>>,
+    piece: Signal<Local, VqPiece>,
+    shows: Signal<Local, Bit>,
+    took: Signal<Local, Bit>,
+    blamed: Signal<Local, Bits<5>>,
+}
+
+#[kernel]
+impl Logic for Walk {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, head, base, entries, inside, n, taken, buffers, total, any, row, row_at, row_valid, failed, desc, facts, sum, cause);
+        // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
+        self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
+        self.place.a.next = self.base.q.val();
+        self.place.b.next = self.offset.val();
+        self.at.next = self.place.y.val();
+        self.wraps.next = self.base.q.val().get_bit(63) & !self.at.val().get_bit(63);
+        self.row_of.next = self.at.val() & self.whole_rows.val();
+        self.m_rd.valid.next = false;
+        self.m_rd.data.next.iova = self.row_of.val();
+        self.m_rd.data.next.function = self.head.q.val().function;
+        self.m_rd.data.next.rows = self.one_row.val();
+        self.m_rd.data.next.tag = bits::<8>(0);
+        self.s_head.ready.next = false;
+        self.s_row.ready.next = false;
+        self.quarter.x[0].next = self.row.q.val().get_bits::<128>(0);
+        self.quarter.x[1].next = self.row.q.val().get_bits::<128>(128);
+        self.quarter.x[2].next = self.row.q.val().get_bits::<128>(256);
+        self.quarter.x[3].next = self.row.q.val().get_bits::<128>(384);
+        self.quarter.sel.next = self.at.val().get_bits::<2>(4);
+        self.as_desc.x.next = self.quarter.y.val();
+
+        // ---- Judge ----
+        self.seen.next = self.desc.q.val();
+        self.length.next = self.seen.val().length;
+        self.vast.next = (self.length.val() >> TOTAL).any();
+        self.sum_next.next = self.total.q.val() + self.length.val().get_bits::<TOTAL>(0);
+        // What carries, or is as long as that, stays as long as that.
+        if self.vast.val() | (self.sum_next.val() < self.total.q.val()) {
+            self.sum_next.next = self.beyond.val();
+        }
+        self.buffers_next.next = self.buffers.q.val() + 1;
+        self.taken_next.next = self.taken.q.val() + 1;
+        self.table_at.next = self.seen.val().addr;
+        self.crooked.next = self.length.val().get_bits::<4>(0);
+        self.steep.next = self.table_at.val().get_bits::<4>(0);
+        self.table_entries.next = self.length.val().get_bits::<28>(LG_DESC);
+        self.found.next.wrong_way = self.seen.val().write != self.head.q.val().receive;
+        self.found.next.too_many = self.buffers_next.val() > BUFFERS;
+        self.found.next.too_long = !self.head.q.val().receive & (self.sum_next.val() > self.most.val());
+        self.found.next.leads = self.head.q.val().indirect
+            & !self.inside.q.val()
+            & !self.seen.val().has_next
+            & !self.crooked.val().any()
+            & !self.steep.val().any()
+            & self.table_entries.val().any()
+            & (self.table_entries.val() <= BUFFERS);
+        self.found.next.outside = self.seen.val().next >= self.entries.q.val();
+        self.found.next.loops = self.taken_next.val() >= self.entries.q.val();
+
+        // ---- Act ----
+        self.blamed.next = bits::<5>(0);
+        if self.desc.q.val().indirect {
+            if !self.facts.q.val().leads {
+                self.blamed.next = bits::<5>(VirtioCause::BadIndirect as u64);
+            }
+        } else if self.facts.q.val().wrong_way {
+            self.blamed.next = bits::<5>(VirtioCause::BadDirection as u64);
+        } else if self.facts.q.val().too_many | self.facts.q.val().too_long {
+            self.blamed.next = bits::<5>(VirtioCause::LongChain as u64);
+        }
+
+        // ---- What is shown ----
+        self.piece.next.queue = self.head.q.val().queue;
+        self.piece.next.function = self.head.q.val().function;
+        self.piece.next.id = self.head.q.val().head;
+        self.piece.next.ends = self.state.q.val() == State::End;
+        self.piece.next.cause = self.cause.q.val();
+        self.piece.next.total = self.total.q.val();
+        self.piece.next.addr = self.desc.q.val().addr;
+        self.piece.next.len = self.desc.q.val().length;
+        self.shows.next = (self.state.q.val() == State::End) | (self.state.q.val() == State::Emit);
+        self.m_tx.data.next = self.piece.val();
+        self.m_rx.data.next = self.piece.val();
+        self.m_tx.valid.next = self.shows.val() & !self.head.q.val().receive;
+        self.m_rx.valid.next = self.shows.val() & self.head.q.val().receive;
+        self.took.next = (self.m_tx.ready.val() & !self.head.q.val().receive) | (self.m_rx.ready.val() & self.head.q.val().receive);
+        self.told_valid.next = false;
+        self.told.next.queue = self.head.q.val().queue;
+        self.told.next.cause = self.cause.q.val();
+
+        match self.state.q.val() {
+            State::Idle => {
+                self.s_head.ready.next = true;
+                self.head.d.next = self.s_head.data.val();
+                self.base.d.next = self.s_head.data.val().desc;
+                self.entries.d.next = self.s_head.data.val().size;
+                self.n.d.next = self.s_head.data.val().head;
+                self.inside.d.next = false;
+                self.taken.d.next = bits::<16>(0);
+                self.buffers.d.next = bits::<9>(0);
+                self.total.d.next = bits::<TOTAL>(0);
+                self.any.d.next = false;
+                self.row_valid.d.next = false;
+                self.cause.d.next = bits::<5>(0);
+                if self.s_head.valid.val() {
+                    self.state.d.next = State::Ask;
+                }
+            }
+            State::Ask => {
+                if self.wraps.val() {
+                    self.failed.d.next = true;
+                    self.state.d.next = State::Pick;
+                } else if self.row_valid.q.val() & (self.row_at.q.val() == self.row_of.val()) {
+                    self.failed.d.next = false;
+                    self.state.d.next = State::Pick;
+                } else {
+                    self.m_rd.valid.next = true;
+                    if self.m_rd.ready.val() {
+                        self.row_at.d.next = self.row_of.val();
+                        self.state.d.next = State::Row;
+                    }
+                }
+            }
+            State::Row => {
+                self.s_row.ready.next = true;
+                self.row.d.next = self.s_row.data.val().data;
+                self.failed.d.next = self.s_row.data.val().err;
+                self.row_valid.d.next = !self.s_row.data.val().err;
+                if self.s_row.valid.val() {
+                    self.state.d.next = State::Pick;
+                }
+            }
+            State::Pick => {
+                self.desc.d.next = self.as_desc.y.val();
+                self.state.d.next = State::Judge;
+                if self.failed.q.val() {
+                    self.cause.d.next = bits::<5>(VirtioCause::RingDma as u64);
+                    if self.inside.q.val() {
+                        self.cause.d.next = bits::<5>(VirtioCause::BadIndirect as u64);
+                    }
+                    self.state.d.next = State::End;
+                }
+            }
+            State::Judge => {
+                self.facts.d.next = self.found.val();
+                self.sum.d.next = self.sum_next.val();
+                self.taken.d.next = self.taken_next.val();
+                self.state.d.next = State::Act;
+            }
+            State::Act => {
+                self.cause.d.next = self.blamed.val();
+                if self.blamed.val().any() {
+                    self.state.d.next = State::End;
+                } else if self.desc.q.val().indirect {
+                    self.base.d.next = self.desc.q.val().addr;
+                    self.entries.d.next = bit_cast::<16, 28>(self.table_entries.val());
+                    self.inside.d.next = true;
+                    self.n.d.next = bits::<16>(0);
+                    self.taken.d.next = bits::<16>(0);
+                    self.row_valid.d.next = false;
+                    self.state.d.next = State::Ask;
+                } else {
+                    self.buffers.d.next = self.buffers_next.val();
+                    self.total.d.next = self.sum.q.val();
+                    self.state.d.next = State::Next;
+                    if self.length.val().any() {
+                        self.any.d.next = true;
+                        self.state.d.next = State::Emit;
+                    }
+                }
+            }
+            State::Emit => {
+                if self.took.val() {
+                    self.state.d.next = State::Next;
+                }
+            }
+            State::Next => {
+                self.n.d.next = self.desc.q.val().next;
+                self.state.d.next = State::Ask;
+                if !self.desc.q.val().has_next {
+                    self.state.d.next = State::End;
+                    if !self.any.q.val() {
+                        self.cause.d.next = bits::<5>(VirtioCause::Short as u64);
+                    }
+                } else if self.facts.q.val().outside {
+                    self.state.d.next = State::End;
+                    self.cause.d.next = bits::<5>(VirtioCause::BadNext as u64);
+                } else if self.facts.q.val().loops {
+                    self.state.d.next = State::End;
+                    self.cause.d.next = bits::<5>(VirtioCause::LongChain as u64);
+                }
+            }
+            State::End => {
+                if self.took.val() {
+                    self.told_valid.next = self.cause.q.val().any();
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+        }
+    }
+}
