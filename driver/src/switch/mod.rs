@@ -2,6 +2,7 @@
 
 mod bound;
 pub mod flows;
+mod ledger;
 pub mod place;
 pub mod rules;
 pub mod senders;

@@ -207,7 +207,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
 
     /// The commands of a placement.
     fn placed(&mut self, writes: impl IntoIterator<Item = Write>) {
-        for Write { place, entry } in writes {
+        for Write { place, entry, .. } in writes {
             let key = entry.as_ref().map(|entry| FlowKey((&entry.key[..]).try_into().expect("61")));
             let what = entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
             self.writes.push_back(table::exact(place.way, place.line.into(), what));
