@@ -10,6 +10,7 @@ use super::bound::Senders;
 use super::ledger::{steps, Ledger, Step, Tell};
 use super::place::{Entry, Table, Write};
 use super::rules::{Rule, Rules};
+use super::sets::Sets;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
@@ -72,13 +73,14 @@ pub enum Packets {
 /// The flow tables of a card, as its physical function has written them.
 #[derive(Debug)]
 pub struct FlowTables {
-    lines: u32,
-    masks: [Option<FlowKey>; 64],
-    exact: Table<KEY_BITS, MIDDLE>,
-    stations: Table<{ station::KEY_BITS }, MIDDLE>,
-    rules: Rules,
+    pub(super) lines: u32,
+    pub(super) masks: [Option<FlowKey>; 64],
+    pub(super) exact: Table<KEY_BITS, MIDDLE>,
+    pub(super) stations: Table<{ station::KEY_BITS }, MIDDLE>,
+    pub(super) rules: Rules,
     pub(super) senders: Senders,
     pub(super) ledger: Ledger,
+    pub(super) sets: Sets,
 }
 
 fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
@@ -106,7 +108,16 @@ impl FlowTables {
 
     /// Empty ones: 2^`lg` lines in a way, groups of wildcard rules, 2^`addresses` lines in a way of addresses.
     pub(super) fn of_sizes(lg: u32, groups: usize, addresses: u32) -> Self {
-        Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), stations: Table::new(lg), rules: Rules::new(groups), senders: Senders::new(addresses), ledger: Ledger::default() }
+        Self {
+            lines: 1 << lg,
+            masks: [None; 64],
+            exact: Table::new(lg),
+            stations: Table::new(lg),
+            rules: Rules::new(groups),
+            senders: Senders::new(addresses),
+            ledger: Ledger::default(),
+            sets: Sets::default(),
+        }
     }
 
     /// Lines of the action table.
@@ -121,14 +132,16 @@ impl FlowTables {
 
     /// Writes an action, or takes one away: an entry that leads there drops its frames then. A frame in the same cycle meets the old one. Errors: no such line; a meter, which the card does not
     /// have. What else the card cannot carry out (docs/switch.md) sends the frame to software.
-    pub fn set_action(&self, context: &Context, line: u16, action: Option<&Action>) -> Result<()> {
+    pub fn set_action(&mut self, context: &Context, line: u16, action: Option<&Action>) -> Result<()> {
         if u32::from(line) >= self.lines {
             return Err(Error::Invalid("the action table has no such line"));
         }
         if action.is_some_and(|action| action.meter() != 0) {
             return Err(Error::Invalid("the card has no meters: the flow has to stay in software"));
         }
-        context.write_flow(&table::action(line.into(), action))
+        context.write_flow(&table::action(line.into(), action))?;
+        self.sets.told(line, action.is_some());
+        Ok(())
     }
 
     /// The bits of the key that count for exact entries of a generation, of frames of a port class and a packet class (0 others, 1 ARP, 2 IPv4, 3 IPv6); `None`: there are none. Entries of
@@ -160,7 +173,7 @@ impl FlowTables {
         self.put(&mut |command| context.write_flow(command), Entry { key: key.into(), generation: of, result: action.into() })
     }
 
-    fn put(&mut self, tell: Tell, entry: Entry) -> Result<()> {
+    pub(super) fn put(&mut self, tell: Tell, entry: Entry) -> Result<()> {
         let writes = self.exact.insert(entry).map_err(|_| Error::Exhausted("lines for the flow's key"))?;
         self.ledger.carry_out(tell, &steps(&writes, placed)).inspect_err(|_| self.exact.take_back(&writes))
     }
@@ -168,8 +181,12 @@ impl FlowTables {
     /// Takes an entry away; whether there was one. Errors: as of [`FlowTables::insert`].
     pub fn remove(&mut self, context: &Context, of: u8, [port, packet]: [u8; 2], key: &FlowKey) -> Result<bool> {
         let key = self.masked(of, port, packet, key)?;
-        let writes: Vec<_> = self.exact.remove(&key, of).into_iter().collect();
-        self.ledger.carry_out(&mut |command| context.write_flow(command), &steps(&writes, placed)).inspect_err(|_| self.exact.take_back(&writes))?;
+        self.take(&mut |command| context.write_flow(command), &key, of)
+    }
+
+    pub(super) fn take(&mut self, tell: Tell, key: &[u8], of: u8) -> Result<bool> {
+        let writes: Vec<_> = self.exact.remove(key, of).into_iter().collect();
+        self.ledger.carry_out(tell, &steps(&writes, placed)).inspect_err(|_| self.exact.take_back(&writes))?;
         Ok(!writes.is_empty())
     }
 
@@ -185,7 +202,7 @@ impl FlowTables {
         self.change_rule(&mut |command| context.write_flow(command), number, Some(Rule { pattern, action, generation: of }))
     }
 
-    fn change_rule(&mut self, tell: Tell, number: usize, rule: Option<Rule>) -> Result<()> {
+    pub(super) fn change_rule(&mut self, tell: Tell, number: usize, rule: Option<Rule>) -> Result<()> {
         let was = self.rules.get(number).copied();
         let steps = self.rules.change(number, rule).map_err(|_| Error::Invalid("the card has no wildcard rule of this number"))?;
         self.ledger.carry_out(tell, &steps).inspect_err(|_| self.rules.take_back(number, was))
@@ -212,8 +229,12 @@ impl FlowTables {
 
     /// Takes a station away; whether there was one. Errors: as of [`FlowTables::set_station`].
     pub fn remove_station(&mut self, context: &Context, of: u8, domain: u16, mac: Mac) -> Result<bool> {
-        let writes: Vec<_> = self.stations.remove(&address(of, domain, mac)?, of).into_iter().collect();
-        self.ledger.carry_out(&mut |command| context.write_flow(command), &steps(&writes, housed)).inspect_err(|_| self.stations.take_back(&writes))?;
+        self.evict(&mut |command| context.write_flow(command), &address(of, domain, mac)?, of)
+    }
+
+    pub(super) fn evict(&mut self, tell: Tell, key: &[u8], of: u8) -> Result<bool> {
+        let writes: Vec<_> = self.stations.remove(key, of).into_iter().collect();
+        self.ledger.carry_out(tell, &steps(&writes, housed)).inspect_err(|_| self.stations.take_back(&writes))?;
         Ok(!writes.is_empty())
     }
 
@@ -264,7 +285,7 @@ impl FlowTables {
     }
 }
 
-fn placed(write: &Write) -> FlowCommand {
+pub(super) fn placed(write: &Write) -> FlowCommand {
     let key = write.entry.as_ref().map(|entry| FlowKey(std::array::from_fn(|n| entry.key[n])));
     let entry = write.entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
     table::exact(write.place.way, write.place.line.into(), entry)
@@ -279,7 +300,7 @@ fn address(of: u8, domain: u16, mac: Mac) -> Result<[u8; station::KEY_BITS / 8]>
     }
 }
 
-fn housed(write: &Write) -> FlowCommand {
+pub(super) fn housed(write: &Write) -> FlowCommand {
     let entry = write.entry.as_ref().map(|entry| (std::array::from_fn(|n| entry.key[n]), entry.result as u16, entry.generation));
     table::station(write.place.way, write.place.line.into(), entry.as_ref().map(|(key, result, generation)| (key, *result, *generation)))
 }
@@ -358,7 +379,8 @@ mod tests {
         let entry = |n: u32, result: u32| Entry { key: (0..61).map(|i| (n * 31 + i) as u8).collect(), generation: 1, result };
         let in_card = |card: &Card| card.lines.iter().filter(|((table, ..), _)| *table == table::EXACT).map(|((_, way, line), c)| (*way, *line, *c)).collect::<Vec<_>>();
         let stands = |t: &FlowTables| {
-            let at = |way, line| t.exact.at(Place { way, line: line as u16 }).map(|entry| (way, line, placed(&Write { place: Place { way, line: line as u16 }, entry: Some(entry.clone()), was: None })));
+            let at =
+                |way, line| t.exact.at(Place { way, line: line as u16 }).map(|entry| (way, line, placed(&Write { place: Place { way, line: line as u16 }, entry: Some(entry.clone()), was: None })));
             (0..4).flat_map(|way| (0..64).filter_map(move |line| at(way, line))).collect::<Vec<_>>()
         };
         let (mut moves, mut failed) = (0, 0);

@@ -120,6 +120,11 @@ impl<const N: usize, const M: usize> Table<N, M> {
         Some(self.write(place, None))
     }
 
+    /// Keys of the entries of a generation, in no order that means anything.
+    pub fn of(&self, generation: u8) -> Vec<Box<[u8]>> {
+        self.places.keys().filter(|(_, of)| *of == generation).map(|(key, _)| key.clone()).collect()
+    }
+
     fn index(&self, place: Place) -> usize {
         usize::from(place.way) << self.lg | usize::from(place.line)
     }

@@ -16,6 +16,11 @@ pub struct Rule {
     pub generation: u8,
 }
 
+/// The line of the card's table of rules that a rule's number is.
+pub(super) fn line(number: usize) -> u32 {
+    rule_line((number / RULES) as u32, (number % RULES) as u32)
+}
+
 /// The card has no rule of this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no rule {number}: the card has room for {room}")]
@@ -46,6 +51,11 @@ impl Rules {
     /// The rule of this number. `None` also where there is no such number.
     pub fn get(&self, number: usize) -> Option<&Rule> {
         self.groups.get(number / RULES)?[number % RULES].as_ref()
+    }
+
+    /// Numbers of rules, of a generation, or of none: those are free.
+    pub fn of(&self, generation: Option<u8>) -> Vec<usize> {
+        (0..self.room()).filter(|number| self.get(*number).map(|rule| rule.generation) == generation).collect()
     }
 
     /// Puts a rule in the place of whatever had this number. The commands are in the order in which the card has to get them; until the last one is done neither rule counts.
