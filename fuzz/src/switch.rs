@@ -37,6 +37,8 @@ const MATCHES: [&str; 20] = [
     "ct_state(+est)",
     "recirc_id(0)",
 ];
+/// The first of them say where frames come from.
+const ORIGINS: usize = 3;
 const STEPS: [&str; 18] = [
     "drop",
     "8",
@@ -108,22 +110,26 @@ fn switch() -> Switch {
     s
 }
 
-fn flow(s: &mut Switch, matches: &str, steps: &str, room: Room) {
+fn flow(s: &mut Switch, met: &mut Met, matches: &str, steps: &str, room: Room) {
     let Ok(flow) = parse::flow(matches, steps, &Default::default()) else { return };
+    met.read += 1;
     let written = flow.to_string();
     let again = parse::dump_line(&written, &Default::default());
     assert_eq!(again.as_ref(), Ok(&flow), "what was read is written as it was: {written}");
     let entries = |s: &Switch| [&s.tables.inbound, &s.tables.outbound].map(|d| (d.exact.len(), d.tcam.len()));
     let before = entries(s);
-    if s.install(&flow, room, &[TunnelPort { number: TUNNEL, endpoint: 0 }]).is_err() {
-        assert_eq!(entries(s), before, "what is refused is nowhere");
+    match s.install(&flow, room, &[TunnelPort { number: TUNNEL, endpoint: 0 }]) {
+        Ok(_) => met.installed += 1,
+        Err(_) => assert_eq!(entries(s), before, "what is refused is nowhere"),
     }
 }
 
-fn receive(s: &mut Switch, port: u8, frame: &[u8]) {
+fn receive(s: &mut Switch, met: &mut Met, port: u8, frame: &[u8]) {
     let number = PORTS[usize::from(port) % PORTS.len()];
     let before = s.counters.get(&number).map_or(0, |c| c.received);
     let out = s.receive(number, frame);
+    met.frames += 1;
+    met.sent += out.sent.len();
     let c = &s.counters[&number];
     assert_eq!(c.received, before + 1);
     assert!(!out.sent.is_empty() || !out.software.is_empty() || !out.dropped.is_empty(), "a frame comes to an end");
@@ -170,11 +176,30 @@ fn made(nest: bool, tags: u8, v6: bool, proto: u8, ports: [u16; 2], more: &[u8])
 
 /// One input.
 pub fn run(data: &[u8]) {
-    let Ok(all) = Vec::<Step>::arbitrary_take_rest(Unstructured::new(data)) else { return };
+    _ = play(data);
+}
+
+/// How far inputs come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Flows that could be read.
+    pub read: usize,
+    /// Those of them that could be installed.
+    pub installed: usize,
+    /// Frames.
+    pub frames: usize,
+    /// Copies of frames that left by a port.
+    pub sent: usize,
+}
+
+/// One input, and how far it came.
+pub fn play(data: &[u8]) -> Met {
+    let mut met = Met::default();
+    let Ok(all) = Vec::<Step>::arbitrary_take_rest(Unstructured::new(data)) else { return met };
     let mut s = switch();
     for step in all.iter().take(64) {
         match step {
-            Step::Text { matches, steps } => flow(&mut s, matches, steps, Room::Any),
+            Step::Text { matches, steps } => flow(&mut s, &mut met, matches, steps, Room::Any),
             Step::Line(line) => {
                 if let Ok(flow) = parse::dump_line(line, &Default::default()) {
                     assert_eq!(parse::dump_line(&flow.to_string(), &Default::default()), Ok(flow));
@@ -182,16 +207,19 @@ pub fn run(data: &[u8]) {
             }
             Step::Parts { matches, steps, spoil, rule } => {
                 let join = |parts: &[u8], of: &[&str]| parts.iter().map(|n| of[usize::from(*n) % of.len()]).collect::<Vec<_>>().join(",");
-                let matches = spoiled(join(matches, &MATCHES).into_bytes(), *spoil);
-                flow(&mut s, &String::from_utf8_lossy(&matches), &join(steps, &STEPS), if *rule { Room::Rule } else { Room::Any });
+                // A flow without a port it comes from goes nowhere.
+                let origin = MATCHES[matches.len() % ORIGINS];
+                let matches = spoiled([origin, &join(matches, &MATCHES)].join(",").into_bytes(), *spoil);
+                flow(&mut s, &mut met, &String::from_utf8_lossy(&matches), &join(steps, &STEPS), if *rule { Room::Rule } else { Room::Any });
             }
-            Step::Frame { port, bytes } => receive(&mut s, *port, bytes),
+            Step::Frame { port, bytes } => receive(&mut s, &mut met, *port, bytes),
             Step::Made { port, nest, tags, v6, proto, ports, spoil, more } => {
                 let proto = [17, 6, 1, 58, *proto][usize::from(*proto) % 5];
                 let frame = made(*nest, *tags, *v6, proto, *ports, &more[..more.len().min(1400)]);
-                receive(&mut s, *port, &spoiled(frame, *spoil));
+                receive(&mut s, &mut met, *port, &spoiled(frame, *spoil));
             }
             Step::Turn(generation) => s.tables.generation = generation & 3,
         }
     }
+    met
 }
