@@ -9,8 +9,8 @@
 use super::bound::Senders;
 use super::ledger::{steps, Ledger, Step, Tell};
 use super::place::{Entry, Table, Write};
+use super::port::{FlowPort, Sets};
 use super::rules::{Rule, Rules};
-use super::sets::Sets;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
@@ -36,19 +36,6 @@ const WAYS: u8 = 4;
 /// Numbers of 12 bits: bridge domains, groups, lines of the encapsulation table; and uplinks.
 const NUMBERS: u16 = 1 << station::NUMBER_BITS;
 const UPLINKS: u8 = 4;
-
-/// What is done with frames off the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowPort {
-    /// A frame that no table knows is dropped; else software gets it.
-    pub drop_miss: bool,
-    /// Port class, 0 to 3, for the choice of a mask.
-    pub class: u8,
-    /// Lines of this generation count, 0 to 3.
-    pub generation: u8,
-    /// A frame that no entry and no rule knows goes to the station of its bridge domain that has its destination MAC address, or to the domain's flood group.
-    pub bridge: bool,
-}
 
 /// Where a station is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,7 +356,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger::tests::{Card, How};
+    use super::super::doubles::{Card, How};
     use super::super::place::Place;
     use super::*;
 

@@ -53,50 +53,10 @@ impl Ledger {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use super::super::doubles::{Card, How};
     use super::*;
-    use ferric_abi::codes::AdminStatus;
     use ferric_abi::switch::table;
-    use std::collections::BTreeMap;
-
-    /// A card that is nothing but its lines, by table, way and number, and that does not answer the commands of a range: it may have done them, or refuse them.
-    #[derive(Default)]
-    pub(in crate::switch) struct Card {
-        pub(in crate::switch) lines: BTreeMap<(u8, u8, u32), FlowCommand>,
-        pub(in crate::switch) told: usize,
-        pub(in crate::switch) silent: std::ops::Range<usize>,
-        pub(in crate::switch) how: How,
-        /// What was told, in order.
-        pub(in crate::switch) all: Vec<FlowCommand>,
-    }
-
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub(in crate::switch) enum How {
-        #[default]
-        Refuses,
-        Does,
-        DoesNot,
-    }
-
-    impl Card {
-        pub(in crate::switch) fn tell(&mut self, command: &FlowCommand) -> Result<()> {
-            let fails = self.silent.contains(&self.told);
-            self.told += 1;
-            self.all.push(*command);
-            if !fails || self.how == How::Does {
-                let key = (command.table(), command.way(), command.line());
-                match command.opcode() {
-                    table::CLEAR => _ = self.lines.remove(&key),
-                    _ => _ = self.lines.insert(key, *command),
-                }
-            }
-            match (fails, self.how) {
-                (false, _) => Ok(()),
-                (true, How::Refuses) => Err(Error::Admin { what: "set flow", status: AdminStatus::BadParameter }),
-                (true, _) => Err(Error::AdminTimeout("set flow")),
-            }
-        }
-    }
 
     /// Whichever command fails, however, and for however long: in the end all or nothing has been done.
     #[test]

@@ -119,7 +119,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger::tests::{Card, How};
+    use super::super::doubles::{Card, How};
     use super::super::place::Place;
     use super::*;
     use ferric_abi::switch::FlowCommand;

@@ -1,16 +1,15 @@
 //! All rules at once: a new set is written beside the one that decides, then it decides, and the old one goes (SWITCH.md, section 10).
 
-use super::flows::{FlowPort, FlowTables, Packets, Station};
+use super::flows::{FlowTables, Packets, Station};
+use super::port::{FlowPort, GENERATIONS};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
 use ferric_abi::switch::table::{self, profile_line};
 use ferric_abi::switch::{Action, FlowKey};
-use std::collections::BTreeSet;
 
 /// Port classes and packet classes.
 const CLASSES: u8 = 4;
-const GENERATIONS: u8 = 4;
 
 /// A whole set of rules. What leads to an action names its place in `actions`.
 #[derive(Clone, Debug, Default)]
@@ -25,32 +24,6 @@ pub struct FlowSet {
     pub rules: Vec<(Packets, [FlowKey; 2], usize)>,
     /// Stations of bridge domains: see [`FlowTables::set_station`].
     pub stations: Vec<(u16, Mac, Station)>,
-}
-
-/// Which set decides, and whose lines of the action table are whose.
-#[derive(Debug, Default)]
-pub(super) struct Sets {
-    live: Option<FlowPort>,
-    /// The card may have changed over and said nothing.
-    unsure: bool,
-    of: [BTreeSet<u16>; GENERATIONS as usize],
-    /// Lines that the program has written itself.
-    own: BTreeSet<u16>,
-}
-
-impl Sets {
-    /// The program has written a line itself, or cleared it.
-    pub(super) fn told(&mut self, line: u16, there: bool) {
-        if there {
-            self.own.insert(line);
-        } else {
-            self.own.remove(&line);
-        }
-    }
-
-    fn free(&self, lines: u32) -> Vec<u16> {
-        (0..lines as u16).filter(|line| !self.own.contains(line) && self.of.iter().all(|of| !of.contains(line))).collect()
-    }
 }
 
 impl FlowTables {
