@@ -4,5 +4,6 @@
 pub mod card;
 pub mod cm;
 pub mod program;
+pub mod switch;
 pub mod verbs;
 pub mod vfio_user;

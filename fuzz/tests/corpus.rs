@@ -27,3 +27,29 @@ fn verbs() {
 fn cm() {
     replay("cm", ferric_fuzz::cm::run);
 }
+
+#[test]
+fn switch() {
+    replay("switch", ferric_fuzz::switch::run);
+}
+
+/// Any bytes, without libFuzzer: so many that most kinds of steps meet.
+#[test]
+fn switch_by_chance() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut all = ferric_fuzz::switch::Met::default();
+    for n in 0..20_000usize {
+        let mut next = || {
+            // xorshift64* (Vigna, 2016)
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_be_bytes()
+        };
+        let bytes: Vec<u8> = (0..8 + n % 120).flat_map(|_| next()).collect();
+        let met = ferric_fuzz::switch::play(&bytes);
+        all = ferric_fuzz::switch::Met { read: all.read + met.read, installed: all.installed + met.installed, frames: all.frames + met.frames, sent: all.sent + met.sent };
+    }
+    println!("{all:?}");
+    assert!(all.read > 1000 && all.installed > 100 && all.frames > 1000 && all.sent > 100, "{all:?}");
+}

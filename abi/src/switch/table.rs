@@ -9,7 +9,7 @@ pub const WRITE: u8 = 1;
 /// [`FlowCommand::opcode`]: the line does not count any more.
 pub const CLEAR: u8 = 2;
 
-/// [`FlowCommand::opcode`]: the line is read, of [`EXACT`] and [`COUNT`], into line `FLOW_ANSWER` of `space::FLOW`.
+/// [`FlowCommand::opcode`]: the line is read, of every table but [`ROW`], into line `FLOW_ANSWER` of `space::FLOW`: see [`standing`].
 pub const READ: u8 = 3;
 
 /// [`FlowCommand::table`]: masks over the key. Lines: see [`profile_line`].
@@ -103,6 +103,52 @@ pub fn count(line: u32, zero: bool) -> FlowCommand {
     command(COUNT, line, None).with_opcode(if zero { CLEAR } else { READ })
 }
 
+/// Reads a line of a table; those without ways have way 0.
+pub fn read(table: u8, way: u8, line: u32) -> FlowCommand {
+    command(table, line, None).with_opcode(READ).with_way(way)
+}
+
+/// The lowest bits of an answer from bit `at` on, at most 16 of them.
+fn bits(line: &[u8; ANSWER_BYTES], at: usize, count: usize) -> u16 {
+    (0..count).fold(0, |bits, n| bits | u16::from(line[(at + n) / 8] >> ((at + n) % 8) & 1) << n)
+}
+
+/// The first bytes of an answer.
+fn first<const N: usize>(line: &[u8; ANSWER_BYTES]) -> [u8; N] {
+    core::array::from_fn(|n| line[n])
+}
+
+/// The command that would write a line as it stands in the card, or clear it: from the command that read it and the answer. `None`: the command reads no line that is written ([`COUNT`]).
+pub fn standing(read: &FlowCommand, answer: &[u8; ANSWER_BYTES]) -> Option<FlowCommand> {
+    let (way, line) = (read.way(), read.line());
+    // Behind a key or a record: what it leads to, its generation, and that it counts.
+    let tail = |at: usize, result: usize| (bits(answer, at + result + GENERATION_BITS, 1) == 1).then(|| (bits(answer, at, result), bits(answer, at + result, GENERATION_BITS) as u8));
+    let there = |at: usize| bits(answer, at, 1) == 1;
+    Some(match read.table() {
+        PROFILE => profile(line, there(KEY_BITS).then(|| FlowKey(first(answer))).as_ref()),
+        EXACT => {
+            exact(way, line, tail(KEY_BITS, RESULT_BITS).map(|(action, generation)| (FlowKey(first(answer)), action, generation)).as_ref().map(|(key, action, generation)| (key, *action, *generation)))
+        }
+        ACTION => {
+            let mut kept = Action(first(answer));
+            kept.0[ACTION_BITS / 8..].fill(0);
+            action(line, there(ACTION_BITS).then_some(&kept))
+        }
+        RULE => rule(line, tail(0, RESULT_BITS)),
+        STATION => {
+            let key = first(answer);
+            station(way, line, tail(super::station::KEY_BITS, super::station::RESULT_BITS).map(|(result, generation)| (&key, result, generation)))
+        }
+        FLOOD => flood(line as u16, there(super::station::NUMBER_BITS).then(|| bits(answer, 0, super::station::NUMBER_BITS))),
+        SENDER => {
+            let line_now = SenderCtx(first(answer));
+            sender(line as u16, (line_now != SenderCtx::default()).then_some(&line_now))
+        }
+        BIND => bound(way, line, tail(bind::KEY_BITS, bind::RESULT_BITS).map(|_| first(answer)).as_ref()),
+        _ => return None,
+    })
+}
+
 /// Sets an action; `None`: an entry that leads to it drops its frames (`SwitchCause::NoRuleRoom`).
 pub fn action(line: u32, action: Option<&Action>) -> FlowCommand {
     command(ACTION, line, action.map(|action| &action.0[..]))
@@ -183,6 +229,49 @@ mod tests {
         let c = read_exact(3, 77);
         assert_eq!((c.opcode(), c.table(), c.way(), c.line()), (READ, EXACT, 3, 77));
         assert_eq!([false, true].map(|zero| count(5, zero).opcode()), [READ, CLEAR]);
+    }
+
+    /// An answer with these bytes from its first one on, and bits above them.
+    fn answer(bytes: &[u8], bits: &[(usize, u32)]) -> [u8; ANSWER_BYTES] {
+        let mut line = [0; ANSWER_BYTES];
+        line[..bytes.len()].copy_from_slice(bytes);
+        for (at, value) in bits {
+            (0..32).filter(|n| value >> n & 1 == 1).for_each(|n| line[(at + n) / 8] |= 1 << ((at + n) % 8));
+        }
+        line
+    }
+
+    #[test]
+    fn what_stands_is_what_was_written() {
+        let key = FlowKey(core::array::from_fn(|n| n as u8 + 1));
+        let mut a = Action([0xa5; Action::BYTES]);
+        a.0[ACTION_BITS / 8..].fill(0);
+        let ctx = SenderCtx::default().with_on(true).with_mac3(77).with_trunk(true);
+        let (house, own) = ([9; 8], [7; bind::KEY_BITS / 8]);
+        let tail = |result: u32, bits: usize, generation: u32| result | (generation | 4) << bits;
+        let cases = [
+            (profile(5, Some(&key)), answer(&key.0, &[(KEY_BITS, 1)])),
+            (exact(3, 77, Some((&key, 0xabcd, 2))), answer(&key.0, &[(KEY_BITS, tail(0xabcd, 16, 2))])),
+            (action(9, Some(&a)), answer(&a.0, &[(ACTION_BITS, 1)])),
+            (rule(rule_line(1, 13), Some((0x1234, 3))), answer(&[], &[(0, tail(0x1234, 16, 3))])),
+            (station(2, 6, Some((&house, 0x2fff, 1))), answer(&house, &[(64, tail(0x2fff, 16, 1))])),
+            (flood(3, Some(0xabc)), answer(&[], &[(0, 0x1abc)])),
+            (sender(1, Some(&ctx)), answer(&ctx.0, &[])),
+            (bound(1, 4, Some(&own)), answer(&own, &[(bind::KEY_BITS, tail(0, 1, 0))])),
+        ];
+        for (written, line) in cases {
+            let asked = read(written.table(), written.way(), written.line());
+            assert_eq!(standing(&asked, &line), Some(written), "{written:?}");
+            // A line that does not count may hold anything else, but a function's.
+            let mut gone = line;
+            let last = (0..8 * ANSWER_BYTES).rev().find(|bit| line[bit / 8] >> (bit % 8) & 1 == 1).expect("it counts");
+            if written.table() == SENDER {
+                gone = answer(&[], &[]);
+            }
+            gone[last / 8] &= !(1 << (last % 8));
+            assert_eq!(standing(&asked, &gone), Some(command(written.table(), written.line(), None).with_way(written.way())));
+        }
+        assert_eq!(standing(&count(5, false), &[0xff; ANSWER_BYTES]), None);
     }
 
     /// The card keeps the bits of an action below `rsvd0`.

@@ -1,4 +1,4 @@
-//! The table of the addresses that functions may send from, as it stands in the card.
+//! What functions may send, as it stands in the card.
 
 use super::place::Table;
 use ferric_abi::switch::bind::KEY_BITS;

@@ -2,9 +2,14 @@
 //!
 //! All rules are replaced at once by a generation: the new set is written beside the old one with the next generation's number (0 to 3), and [`FlowTables::decide`] changes over between two
 //! frames. Actions have no generation: the new set leads to lines that the old one does not use.
+//!
+//! A call that the card fails has changed nothing, or what it has changed is taken back before the next one does anything. Where no answer has come an action, a flood group and what a port does may be
+//! either the old or the new one: the driver keeps no books of these.
 
 use super::bound::Senders;
+use super::ledger::{steps, Ledger, Step, Tell};
 use super::place::{Entry, Table, Write};
+use super::port::{FlowPort, Sets};
 use super::rules::{Rule, Rules};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -32,19 +37,6 @@ const WAYS: u8 = 4;
 const NUMBERS: u16 = 1 << station::NUMBER_BITS;
 const UPLINKS: u8 = 4;
 
-/// What is done with frames off the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowPort {
-    /// A frame that no table knows is dropped; else software gets it.
-    pub drop_miss: bool,
-    /// Port class, 0 to 3, for the choice of a mask.
-    pub class: u8,
-    /// Lines of this generation count, 0 to 3.
-    pub generation: u8,
-    /// A frame that no entry and no rule knows goes to the station of its bridge domain that has its destination MAC address, or to the domain's flood group.
-    pub bridge: bool,
-}
-
 /// Where a station is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Station {
@@ -68,12 +60,14 @@ pub enum Packets {
 /// The flow tables of a card, as its physical function has written them.
 #[derive(Debug)]
 pub struct FlowTables {
-    lines: u32,
-    masks: [Option<FlowKey>; 64],
-    exact: Table<KEY_BITS, MIDDLE>,
-    stations: Table<{ station::KEY_BITS }, MIDDLE>,
-    rules: Rules,
+    pub(super) lines: u32,
+    pub(super) masks: [Option<FlowKey>; 64],
+    pub(super) exact: Table<KEY_BITS, MIDDLE>,
+    pub(super) stations: Table<{ station::KEY_BITS }, MIDDLE>,
+    pub(super) rules: Rules,
     pub(super) senders: Senders,
+    pub(super) ledger: Ledger,
+    pub(super) sets: Sets,
 }
 
 fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
@@ -96,8 +90,21 @@ impl FlowTables {
         let words = context.inner.admin("query flow tables", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), 0])?;
         let sizes = words[csr::FLOW_SIZES as usize];
         let [lg, groups, addresses] = [0, csr::FLOW_GROUPS_AT, csr::FLOW_BINDS_AT].map(|at| sizes >> at & ((1 << csr::FLOW_GROUPS_AT) - 1));
-        let senders = Senders::new(addresses);
-        Ok(Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), stations: Table::new(lg), rules: Rules::new(groups as usize), senders })
+        Ok(Self::of_sizes(lg, groups as usize, addresses))
+    }
+
+    /// Empty ones: 2^`lg` lines in a way, groups of wildcard rules, 2^`addresses` lines in a way of addresses.
+    pub(super) fn of_sizes(lg: u32, groups: usize, addresses: u32) -> Self {
+        Self {
+            lines: 1 << lg,
+            masks: [None; 64],
+            exact: Table::new(lg),
+            stations: Table::new(lg),
+            rules: Rules::new(groups),
+            senders: Senders::new(addresses),
+            ledger: Ledger::default(),
+            sets: Sets::default(),
+        }
     }
 
     /// Lines of the action table.
@@ -112,14 +119,16 @@ impl FlowTables {
 
     /// Writes an action, or takes one away: an entry that leads there drops its frames then. A frame in the same cycle meets the old one. Errors: no such line; a meter, which the card does not
     /// have. What else the card cannot carry out (docs/switch.md) sends the frame to software.
-    pub fn set_action(&self, context: &Context, line: u16, action: Option<&Action>) -> Result<()> {
+    pub fn set_action(&mut self, context: &Context, line: u16, action: Option<&Action>) -> Result<()> {
         if u32::from(line) >= self.lines {
             return Err(Error::Invalid("the action table has no such line"));
         }
         if action.is_some_and(|action| action.meter() != 0) {
             return Err(Error::Invalid("the card has no meters: the flow has to stay in software"));
         }
-        context.write_flow(&table::action(line.into(), action))
+        context.write_flow(&table::action(line.into(), action))?;
+        self.sets.told(line, action.is_some());
+        Ok(())
     }
 
     /// The bits of the key that count for exact entries of a generation, of frames of a port class and a packet class (0 others, 1 ARP, 2 IPv4, 3 IPv6); `None`: there are none. Entries of
@@ -129,7 +138,8 @@ impl FlowTables {
         number("port classes are 0 to 3", port, CLASSES)?;
         number("packet classes are 0 to 3", packet, CLASSES)?;
         let line = profile_line(of, port, packet);
-        context.write_flow(&table::profile(line, mask))?;
+        let step = Step { does: table::profile(line, mask), undoes: table::profile(line, self.masks[line as usize].as_ref()) };
+        self.ledger.carry_out(&mut |command| context.write_flow(command), &[step])?;
         self.masks[line as usize] = mask.copied();
         Ok(())
     }
@@ -147,17 +157,24 @@ impl FlowTables {
     /// may stand, and nothing has changed then.
     pub fn insert(&mut self, context: &Context, of: u8, [port, packet]: [u8; 2], key: &FlowKey, action: u16) -> Result<()> {
         let key = self.masked(of, port, packet, key)?;
-        let writes = self.exact.insert(Entry { key: key.into(), generation: of, result: action.into() }).map_err(|_| Error::Exhausted("lines for the flow's key"))?;
-        writes.into_iter().try_for_each(|write| context.write_flow(&placed(&write)))
+        self.put(&mut |command| context.write_flow(command), Entry { key: key.into(), generation: of, result: action.into() })
+    }
+
+    pub(super) fn put(&mut self, tell: Tell, entry: Entry) -> Result<()> {
+        let writes = self.exact.insert(entry).map_err(|_| Error::Exhausted("lines for the flow's key"))?;
+        self.ledger.carry_out(tell, &steps(&writes, placed)).inspect_err(|_| self.exact.take_back(&writes))
     }
 
     /// Takes an entry away; whether there was one. Errors: as of [`FlowTables::insert`].
     pub fn remove(&mut self, context: &Context, of: u8, [port, packet]: [u8; 2], key: &FlowKey) -> Result<bool> {
         let key = self.masked(of, port, packet, key)?;
-        match self.exact.remove(&key, of) {
-            Some(write) => context.write_flow(&placed(&write)).map(|()| true),
-            None => Ok(false),
-        }
+        self.take(&mut |command| context.write_flow(command), &key, of)
+    }
+
+    pub(super) fn take(&mut self, tell: Tell, key: &[u8], of: u8) -> Result<bool> {
+        let writes: Vec<_> = self.exact.remove(key, of).into_iter().collect();
+        self.ledger.carry_out(tell, &steps(&writes, placed)).inspect_err(|_| self.exact.take_back(&writes))?;
+        Ok(!writes.is_empty())
     }
 
     /// Wildcard rule `number`: packets that have the bits of `key` where `mask` has ones, and no exact entry. Of several the lowest number counts. Errors: no such number; the card's rules do
@@ -169,14 +186,18 @@ impl FlowTables {
             Said::Never => return Err(Error::Invalid("no such packet can fit the rule")),
             Said::Not => return Err(Error::Invalid("the card's wildcard rules do not see all bits of the mask")),
         };
-        let commands = self.rules.set(number, Rule { pattern, action, generation: of }).map_err(|_| Error::Invalid("the card has no wildcard rule of this number"))?;
-        commands.iter().try_for_each(|command| context.write_flow(command))
+        self.change_rule(&mut |command| context.write_flow(command), number, Some(Rule { pattern, action, generation: of }))
+    }
+
+    pub(super) fn change_rule(&mut self, tell: Tell, number: usize, rule: Option<Rule>) -> Result<()> {
+        let was = self.rules.get(number).copied();
+        let steps = self.rules.change(number, rule).map_err(|_| Error::Invalid("the card has no wildcard rule of this number"))?;
+        self.ledger.carry_out(tell, &steps).inspect_err(|_| self.rules.take_back(number, was))
     }
 
     /// Takes a wildcard rule away, if there is one. Errors: no such number.
     pub fn clear_rule(&mut self, context: &Context, number: usize) -> Result<()> {
-        let command = self.rules.clear(number).map_err(|_| Error::Invalid("the card has no wildcard rule of this number"))?;
-        command.map_or(Ok(()), |command| context.write_flow(&command))
+        self.change_rule(&mut |command| context.write_flow(command), number, None)
     }
 
     /// A station of a bridge domain in a generation: domain 0 is that of frames through no tunnel, f + 1 that of function f's. It comes, or moves. Errors: a domain of more than 12 bits, a number
@@ -190,15 +211,18 @@ impl FlowTables {
         };
         let key = address(of, domain, mac)?;
         let writes = self.stations.insert(Entry { key: key.into(), generation: of, result: result.into() }).map_err(|_| Error::Exhausted("lines for the station's address"))?;
-        writes.into_iter().try_for_each(|write| context.write_flow(&housed(&write)))
+        self.ledger.carry_out(&mut |command| context.write_flow(command), &steps(&writes, housed)).inspect_err(|_| self.stations.take_back(&writes))
     }
 
     /// Takes a station away; whether there was one. Errors: as of [`FlowTables::set_station`].
     pub fn remove_station(&mut self, context: &Context, of: u8, domain: u16, mac: Mac) -> Result<bool> {
-        match self.stations.remove(&address(of, domain, mac)?, of) {
-            Some(write) => context.write_flow(&housed(&write)).map(|()| true),
-            None => Ok(false),
-        }
+        self.evict(&mut |command| context.write_flow(command), &address(of, domain, mac)?, of)
+    }
+
+    pub(super) fn evict(&mut self, tell: Tell, key: &[u8], of: u8) -> Result<bool> {
+        let writes: Vec<_> = self.stations.remove(key, of).into_iter().collect();
+        self.ledger.carry_out(tell, &steps(&writes, housed)).inspect_err(|_| self.stations.take_back(&writes))?;
+        Ok(!writes.is_empty())
     }
 
     /// The group that gets what is for an address that a bridge domain has no station for; `None`: no table knows such a frame then. In every generation. Software gets it, for the card makes no
@@ -248,7 +272,7 @@ impl FlowTables {
     }
 }
 
-fn placed(write: &Write) -> FlowCommand {
+pub(super) fn placed(write: &Write) -> FlowCommand {
     let key = write.entry.as_ref().map(|entry| FlowKey(std::array::from_fn(|n| entry.key[n])));
     let entry = write.entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
     table::exact(write.place.way, write.place.line.into(), entry)
@@ -263,7 +287,7 @@ fn address(of: u8, domain: u16, mac: Mac) -> Result<[u8; station::KEY_BITS / 8]>
     }
 }
 
-fn housed(write: &Write) -> FlowCommand {
+pub(super) fn housed(write: &Write) -> FlowCommand {
     let entry = write.entry.as_ref().map(|entry| (std::array::from_fn(|n| entry.key[n]), entry.result as u16, entry.generation));
     table::station(write.place.way, write.place.line.into(), entry.as_ref().map(|(key, result, generation)| (key, *result, *generation)))
 }
@@ -332,7 +356,59 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
+    use super::super::doubles::{Card, How};
+    use super::super::place::Place;
     use super::*;
+
+    /// A table that is nearly full, in which entries move, and rules: a call that fails has changed nothing in the end, whichever command failed, and no entry was nowhere meanwhile.
+    #[test]
+    fn calls_that_fail_change_nothing() {
+        let entry = |n: u32, result: u32| Entry { key: (0..61).map(|i| (n * 31 + i) as u8).collect(), generation: 1, result };
+        let in_card = |card: &Card| card.lines.iter().filter(|((table, ..), _)| *table == table::EXACT).map(|((_, way, line), c)| (*way, *line, *c)).collect::<Vec<_>>();
+        let stands = |t: &FlowTables| {
+            let at =
+                |way, line| t.exact.at(Place { way, line: line as u16 }).map(|entry| (way, line, placed(&Write { place: Place { way, line: line as u16 }, entry: Some(entry.clone()), was: None })));
+            (0..4).flat_map(|way| (0..64).filter_map(move |line| at(way, line))).collect::<Vec<_>>()
+        };
+        let (mut moves, mut failed) = (0, 0);
+        let (mut card, mut t) = (Card::default(), FlowTables::of_sizes(6, 2, 3));
+        for n in 0..240 {
+            let (at, how) = (n as usize % 4, [How::Refuses, How::Does, How::DoesNot][n as usize / 4 % 3]);
+            (card.silent, card.how) = (card.told + at..card.told + at + 1 + n as usize % 5, how);
+            let before = (card.told, stands(&t));
+            if t.put(&mut |c| card.tell(c), entry(n, n)).is_err() {
+                failed += 1;
+                assert_eq!(stands(&t), before.1);
+            }
+            moves += usize::from(card.told > before.0 + 1 && card.how == How::Does);
+            card.silent = 0..0;
+            _ = t.put(&mut |c| card.tell(c), entry(n, n));
+            assert_eq!(in_card(&card), stands(&t), "{n}");
+        }
+        assert!(moves > 5 && failed > 50, "{moves} {failed}");
+        // Wildcard rules: the old one counts again, with its rows.
+        let pattern = |port: u16| {
+            let key = FlowKey::default().with_dst_port(port);
+            let Said::By(pattern) = say(&key, &key, false) else { panic!("it can be said") };
+            pattern
+        };
+        let rule = |n: u16| Rule { pattern: pattern(n), action: n, generation: 1 };
+        t.change_rule(&mut |c| card.tell(c), 15, Some(rule(80))).unwrap();
+        t.change_rule(&mut |c| card.tell(c), 16, Some(rule(81))).unwrap();
+        let before = card.lines.clone();
+        for at in 0..34 {
+            for how in [How::Refuses, How::Does, How::DoesNot] {
+                (card.silent, card.how) = (card.told + at..card.told + at + 3, how);
+                t.change_rule(&mut |c| card.tell(c), 15, Some(rule(443))).unwrap_err();
+                assert_eq!(t.rules.get(15), Some(&rule(80)));
+                card.silent = 0..0;
+                t.change_rule(&mut |c| card.tell(c), 27, None).unwrap();
+                assert_eq!(card.lines, before, "{how:?} {at}");
+            }
+        }
+        t.change_rule(&mut |c| card.tell(c), 15, None).unwrap();
+        assert_eq!(t.rules.get(15), None);
+    }
 
     #[test]
     fn a_line_that_is_cleared_names_no_key() {

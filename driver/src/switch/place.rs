@@ -45,6 +45,8 @@ pub struct Write {
     pub place: Place,
     /// What; `None`: the line is cleared.
     pub entry: Option<Entry>,
+    /// What stands there before.
+    pub was: Option<Entry>,
 }
 
 /// There is no room for an entry where its key may stand, nor for those that stand there.
@@ -118,6 +120,11 @@ impl<const N: usize, const M: usize> Table<N, M> {
         Some(self.write(place, None))
     }
 
+    /// Keys of the entries of a generation, in no order that means anything.
+    pub fn of(&self, generation: u8) -> Vec<Box<[u8]>> {
+        self.places.keys().filter(|(_, of)| *of == generation).map(|(key, _)| key.clone()).collect()
+    }
+
     fn index(&self, place: Place) -> usize {
         usize::from(place.way) << self.lg | usize::from(place.line)
     }
@@ -133,8 +140,26 @@ impl<const N: usize, const M: usize> Table<N, M> {
             self.places.insert((entry.key.clone(), entry.generation), place);
         }
         let index = self.index(place);
-        self.lines[index].clone_from(&entry);
-        Write { place, entry }
+        let was = std::mem::replace(&mut self.lines[index], entry.clone());
+        Write { place, entry, was }
+    }
+
+    /// Takes the last writes back: the table is as it was before them.
+    pub fn take_back(&mut self, writes: &[Write]) {
+        for Write { place, entry, was } in writes.iter().rev() {
+            let index = self.index(*place);
+            if let Some(entry) = entry {
+                let key = (entry.key.clone(), entry.generation);
+                // One that has moved stands where it came from already.
+                if self.places.get(&key) == Some(place) {
+                    self.places.remove(&key);
+                }
+            }
+            if let Some(was) = was {
+                self.places.insert((was.key.clone(), was.generation), *place);
+            }
+            self.lines[index].clone_from(was);
+        }
     }
 
     /// The shortest way from a line of this key to a free one: every entry on it moves to the next line.
@@ -226,6 +251,29 @@ mod tests {
         table.insert(entry.clone()).unwrap();
         let again = table.insert(Entry { result: 10, ..entry }).unwrap();
         assert_eq!((again.len(), table.find(&key(7), 1)), (1, None));
+    }
+
+    /// What stands where, and where it is looked for.
+    fn whole(table: &Table<488, 64>) -> (Vec<Option<Entry>>, HashMap<(Box<[u8]>, u8), Place>) {
+        (table.lines.clone(), table.places.clone())
+    }
+
+    #[test]
+    fn writes_are_taken_back() {
+        let mut table = Table::<488, 64>::new(6);
+        let mut moves = 0;
+        for n in 0..240 {
+            let before = whole(&table);
+            let entry = Entry { key: key(n), generation: 1, result: n as u32 };
+            let Ok(mut writes) = table.insert(entry.clone()) else { continue };
+            moves += writes.len() - 1;
+            writes.extend(table.insert(Entry { result: 7, ..entry }).unwrap());
+            writes.extend(table.remove(&key(n / 2), 1));
+            table.take_back(&writes);
+            assert!(whole(&table) == before, "entry {n}");
+            table.insert(Entry { key: key(n), generation: 1, result: n as u32 }).unwrap();
+        }
+        assert!(moves > 20, "{moves}");
     }
 
     #[test]

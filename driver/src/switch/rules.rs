@@ -1,5 +1,6 @@
 //! Wildcard rules in the card's rows (the gateware's `switch/tcam`). The driver knows what every row holds; the card only writes whole rows. A rule does not count while its rows are written.
 
+use super::ledger::Step;
 use ferric_abi::switch::table::{self, rule_line};
 use ferric_abi::switch::ternary::{row, Pattern, ROWS, RULES};
 use ferric_abi::switch::FlowCommand;
@@ -13,6 +14,11 @@ pub struct Rule {
     pub action: u16,
     /// Generation, 0 to 3.
     pub generation: u8,
+}
+
+/// The line of the card's table of rules that a rule's number is.
+pub(super) fn line(number: usize) -> u32 {
+    rule_line((number / RULES) as u32, (number % RULES) as u32)
 }
 
 /// The card has no rule of this number.
@@ -47,6 +53,11 @@ impl Rules {
         self.groups.get(number / RULES)?[number % RULES].as_ref()
     }
 
+    /// Numbers of rules, of a generation, or of none: those are free.
+    pub fn of(&self, generation: Option<u8>) -> Vec<usize> {
+        (0..self.room()).filter(|number| self.get(*number).map(|rule| rule.generation) == generation).collect()
+    }
+
     /// Puts a rule in the place of whatever had this number. The commands are in the order in which the card has to get them; until the last one is done neither rule counts.
     ///
     /// # Errors
@@ -69,6 +80,35 @@ impl Rules {
         let (group, place, room) = (number / RULES, number % RULES, self.room());
         let rule = self.groups.get_mut(group).map(|rules| &mut rules[place]).ok_or(NoSuchRule { number, room })?;
         Ok(rule.take().map(|_| table::rule(rule_line(group as u32, place as u32), None)))
+    }
+
+    /// [`Rules::set`] or [`Rules::clear`], with what takes each command back: from the last one on, so that neither rule counts while rows change.
+    pub(super) fn change(&mut self, number: usize, rule: Option<Rule>) -> Result<Vec<Step>, NoSuchRule> {
+        let was = self.get(number).map(|rule| (rule.action, rule.generation));
+        let before = self.groups.get(number / RULES).map(|group| group.map(|rule| rule.map(|rule| rule.pattern)));
+        let commands = match rule {
+            Some(rule) => self.set(number, rule)?,
+            None => self.clear(number)?.into_iter().collect(),
+        };
+        let before = before.unwrap_or([None; RULES]);
+        let mut value = 0;
+        let back = |does: FlowCommand| {
+            let undoes = match (does.table(), does.opcode()) {
+                (table::ROW, _) => {
+                    value += 1;
+                    table::row((number / RULES) as u32, value - 1, &row(&before, value - 1))
+                }
+                (_, table::CLEAR) => table::rule(does.line(), was),
+                _ => table::rule(does.line(), None),
+            };
+            Step { does, undoes }
+        };
+        Ok(commands.into_iter().map(back).collect())
+    }
+
+    /// A change was taken back: the number has its rule again.
+    pub(super) fn take_back(&mut self, number: usize, was: Option<Rule>) {
+        self.groups[number / RULES][number % RULES] = was;
     }
 }
 

@@ -1,6 +1,7 @@
 //! What functions may send (docs/switch.md, Isolation): the physical function's software says from which addresses, and the card drops everything else. Nothing that a function writes changes it.
 
 use super::flows::FlowTables;
+use super::ledger::{steps, Step, Tell};
 use super::place::{Entry, Write};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -63,13 +64,19 @@ impl FlowTables {
     /// every function that is verified but the physical one, which is free then.
     ///
     /// # Errors
-    /// More than four MAC addresses; no such function; no room for the addresses. Nothing has changed then.
+    /// More than four MAC addresses; no such function; no room for the addresses. Nothing has changed then. If the card fails, its function has its old addresses again, but if the new line may have got
+    /// into the card the function may send nothing until this succeeds: it may have been reset meanwhile, and its next owner is not to speak for the one before. What cannot be taken back at once is taken
+    /// back before the next change of these tables.
     pub fn set_sender(&mut self, context: &Context, function: u8, sender: Option<&Sender>) -> Result<()> {
         if u32::from(function) >= context.inner.caps.functions {
             return Err(Error::Invalid("the card has no such function"));
         }
         let ctx = sender.map(line).transpose()?;
         let new: BTreeSet<IpAddr> = sender.iter().flat_map(|sender| sender.addresses.iter().copied()).collect();
+        self.change_sender(&mut |command| context.write_flow(command), function, ctx, new)
+    }
+
+    fn change_sender(&mut self, tell: Tell, function: u8, ctx: Option<SenderCtx>, new: BTreeSet<IpAddr>) -> Result<()> {
         let old = self.senders.of.get(&function).cloned().unwrap_or_default();
         let mut table = self.senders.table.clone();
         let gone: Vec<Write> = old.difference(&new).filter_map(|address| table.remove(&key(function, *address), 0)).collect();
@@ -78,9 +85,11 @@ impl FlowTables {
             let entry = Entry { key: key(function, *address).into(), generation: 0, result: 0 };
             come.extend(table.insert(entry).map_err(|_| Error::Exhausted("lines for a function's address"))?);
         }
-        gone.iter().try_for_each(|write| context.write_flow(&bound(write)))?;
-        context.write_flow(&table::sender(function.into(), ctx.as_ref()))?;
-        come.iter().try_for_each(|write| context.write_flow(&bound(write)))?;
+        let line = |ctx: Option<&SenderCtx>| table::sender(function.into(), ctx);
+        let mut all = steps(&gone, bound);
+        all.push(Step { does: line(ctx.as_ref()), undoes: line(Some(&SenderCtx::default().with_on(true))) });
+        all.extend(steps(&come, bound));
+        self.ledger.carry_out(tell, &all)?;
         self.senders.table = table;
         self.senders.of.insert(function, new);
         Ok(())
@@ -110,7 +119,11 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
+    use super::super::doubles::{Card, How};
+    use super::super::place::Place;
     use super::*;
+    use ferric_abi::switch::FlowCommand;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_line_says_which_addresses_count() {
@@ -121,6 +134,47 @@ mod tests {
         assert!(ctx.on() && ctx.trunk() && ctx.roce() && !ctx.any_ip() && !ctx.underlay() && !ctx.server());
         assert_eq!(line(&Sender::default()).unwrap(), SenderCtx::default().with_on(true), "nothing may be sent");
         assert!(line(&Sender { macs: (0..5).map(mac).collect(), ..Default::default() }).is_err());
+    }
+
+    /// Whichever command of a change fails, and however: what the driver knows stands in the card, and until the change succeeds nobody sends more than before.
+    #[test]
+    fn a_change_that_fails_halfway() {
+        let address = |n: u8| IpAddr::from([10, 0, 0, n]);
+        let [before, after] = [0..6, 3..9].map(|range| range.map(address).collect::<BTreeSet<_>>());
+        let rights = |n| Some(SenderCtx::default().with_on(true).with_have(1).with_mac0(n));
+        let shut = table::sender(1, Some(&SenderCtx::default().with_on(true)));
+        let stands = |tables: &FlowTables| {
+            let table = &tables.senders.table;
+            let places = (0..4).flat_map(|way| (0..8).map(move |line| Place { way, line })).filter_map(|place| table.at(place).map(|entry| (place, entry.key.clone())));
+            places.collect::<BTreeMap<_, _>>()
+        };
+        let in_card = |card: &Card| {
+            let lines = card.lines.iter().filter(|((table, ..), _)| *table == table::BIND);
+            let entry = |c: &FlowCommand| c.0[16..16 + KEY_BITS / 8].into();
+            lines.map(|((_, way, line), c)| (Place { way: *way, line: *line as u16 }, entry(c))).collect::<BTreeMap<_, Box<[u8]>>>()
+        };
+        for how in [How::Refuses, How::Does, How::DoesNot] {
+            for at in 0..7 {
+                for length in [1, 2, 20] {
+                    let (mut card, mut tables) = (Card::default(), FlowTables::of_sizes(3, 2, 3));
+                    tables.change_sender(&mut |c| card.tell(c), 1, rights(1), before.clone()).unwrap();
+                    let (told, was) = (card.told, stands(&tables));
+                    (card.silent, card.how) = (told + at..told + at + length, how);
+                    tables.change_sender(&mut |c| card.tell(c), 1, rights(2), after.clone()).unwrap_err();
+                    assert_eq!((stands(&tables), tables.senders.of[&1].clone()), (was, before.clone()));
+                    // Another function's change comes through, and takes back what is left.
+                    card.silent = 0..0;
+                    tables.change_sender(&mut |c| card.tell(c), 2, rights(3), [address(77)].into()).unwrap();
+                    assert_eq!(stands(&tables), in_card(&card), "{how:?} {at} {length}");
+                    let line = card.lines[&(table::SENDER, 0, 1)];
+                    let certainly_not = at < 3 || at == 3 && how == How::Refuses;
+                    assert_eq!(line, if certainly_not { table::sender(1, rights(1).as_ref()) } else { shut }, "{how:?} {at} {length}");
+                    tables.change_sender(&mut |c| card.tell(c), 1, rights(2), after.clone()).unwrap();
+                    assert_eq!((stands(&tables), card.lines[&(table::SENDER, 0, 1)]), (in_card(&card), table::sender(1, rights(2).as_ref())));
+                    assert_eq!(stands(&tables).len(), after.len() + 1);
+                }
+            }
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.join_each(NF, "tunnel.ctx[*]", "guard.ctx[*]");
     ["write", "command", "close", "closed", "forget"].iter().for_each(|port| a.join(&format!("flow_program.{port}"), &format!("guard.{port}")));
     a.join("guard.refused", "flow_program.refused_out");
+    a.join("guard.reading", "flow_program.reading_out");
+    a.join("guard.answer", "flow_program.answer_out");
     a.link(BEGINS, wire::GUARD, "guard.begins", "guard.m_begins");
     a.link(SENDERS, wire::GUARD, "guard.begins_function", "guard.m_function");
     a.link(TO_THE_WIRE, wire::GUARD, "guard.s", "guard.m");

@@ -235,7 +235,7 @@ fn who_may_say_so() {
     }
     assert!(tenant.sender_counts(1).is_err());
     assert!(tables.set_sender(&tenant, 1, None).is_err());
-    for bad in [table::sender(4, None), table::bound(4, 0, None), table::bound(0, 8, None), table::sender(1, None).with_opcode(table::READ)] {
+    for bad in [table::sender(4, None), table::bound(4, 0, None), table::bound(0, 8, None), table::sender(4, None).with_opcode(table::READ)] {
         assert!(matches!(ctx.write_flow(&bad), Err(Error::Admin { status: AdminStatus::BadParameter, .. })));
     }
     let five = Sender { macs: (0..5).map(|n| Mac([2, 0, 0, 0, 9, n])).collect(), ..Default::default() };

@@ -19,10 +19,12 @@ pub const LATENCY: u64 = 3;
 /// An action, and that it is there.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Line {
-    there: Bit,
     action: Bits<ACTION_BITS>,
+    there: Bit,
 }
 
+/// Bits of what is read.
+pub const READ: usize = ACTION_BITS + 1;
 /// Bits of [`Action`], with what is not kept of it.
 const WHOLE: usize = 128;
 /// Bits of the verdict's `flow`.
@@ -82,6 +84,14 @@ pub struct Act<const LG: usize> {
     pub write_line: Signal<In, Bits<LG>>,
     pub write_action: Signal<In, Bits<ACTION_BITS>>,
     pub there: Signal<In, Bit>,
+    /// An action is read when no frame wants the memory: `read` and the line's number stay until `read_done`, which brings it: the action, and above it that it is there.
+    pub read: Signal<In, Bit>,
+    pub read_line: Signal<In, Bits<LG>>,
+    pub read_done: Signal<Out, Bit>,
+    pub read_data: Signal<Out, Bits<READ>>,
+    taken: Signal<Local, Bit>,
+    read1: DFF<Bit>,
+    row: Cast<Line, Bits<READ>>,
     memory: Ram<Line, LG>,
     #[init(Constant::new((((1u64 << RESULT_BITS) - 1) >> LG << LG).to_bits()))]
     beyond: Constant<Bits<RESULT_BITS>>,
@@ -122,7 +132,7 @@ impl<const LG: usize> Logic for Act<LG> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valid1, hit1, within1, line1, about1, valid2, hit2, line2, action2, counts2, deep2, drop_miss2, generation2);
-        dff_setup!(self, clock, home1, station1, home2, station2, denied2, software2, drop2, spent2, valid3, verdict3);
+        dff_setup!(self, clock, read1, home1, station1, home2, station2, denied2, software2, drop2, spent2, valid3, verdict3);
         clock!(self, clock, memory);
         // Stage 1
         self.line.next = self.rule_line.val();
@@ -130,6 +140,14 @@ impl<const LG: usize> Logic for Act<LG> {
             self.line.next = self.exact_line.val();
         }
         self.memory.read_addr.next = bit_cast::<LG, RESULT_BITS>(self.line.val());
+        if !self.valid.val() {
+            self.memory.read_addr.next = self.read_line.val();
+        }
+        self.taken.next = self.read.val() & !self.valid.val() & !self.read1.q.val();
+        self.read1.d.next = self.taken.val();
+        self.row.x.next = self.memory.read_data.val();
+        self.read_data.next = self.row.y.val();
+        self.read_done.next = self.read1.q.val();
         self.memory.write_data.next.there = self.there.val();
         self.memory.write_data.next.action = self.write_action.val();
         self.memory.write_addr.next = self.write_line.val();
@@ -225,6 +243,7 @@ impl<const LG: usize> Logic for Act<LG> {
         self.verdict_valid.next = self.valid3.q.val();
         self.verdict.next = self.verdict3.q.val();
         if self.reset.val() {
+            self.read1.d.next = false;
             self.valid1.d.next = false;
             self.valid2.d.next = false;
             self.valid3.d.next = false;

@@ -83,7 +83,7 @@ impl Bench {
         }
         let write = self.writes.pop_front();
         self.tb.set("write", write.is_some().into());
-        if let Some(Write { place, entry }) = write {
+        if let Some(Write { place, entry, .. }) = write {
             self.tb.set("write_way", place.way.into());
             self.tb.set("write_line", place.line.into());
             let line = entry.as_ref().map_or_else(|| vec![0; LINE.div_ceil(8)], |entry| entry.line(KEY, RESULT));
@@ -188,13 +188,13 @@ fn every_bit_of_the_key_counts() {
     for bit in 0..KEY {
         let mut other = key.clone();
         other[bit / 8] ^= 1 << (bit % 8);
-        b.writes.push_back(Write { place, entry: Some(Entry { key: other, generation: 1, result: 5 }) });
+        b.writes.push_back(Write { place, entry: Some(Entry { key: other, generation: 1, result: 5 }), was: None });
         b.cycle(Some((key.clone(), 1)));
     }
     assert_eq!(b.hits, 0);
     for way in [3, 1, 0] {
         let place = b.table.candidates(&key)[way];
-        b.writes.push_back(Write { place, entry: Some(Entry { key: key.clone(), generation: 1, result: 100 + way as u32 }) });
+        b.writes.push_back(Write { place, entry: Some(Entry { key: key.clone(), generation: 1, result: 100 + way as u32 }), was: None });
         (0..3).for_each(|_| b.cycle(Some((key.clone(), 1))));
     }
     (0..10).for_each(|_| b.cycle(None));

@@ -5,7 +5,7 @@ mod tests;
 
 use super::bank::{self, HashBank};
 use super::beyond;
-use crate::prim::pack::Concat2;
+use crate::prim::pack::{Cast, Concat2};
 use crate::prim::ram::Ram;
 use crate::prim::sized::Delay;
 use ferric_abi::switch::destination;
@@ -41,11 +41,14 @@ pub struct Station {
     pub encap: Bits<NUMBER_BITS>,
 }
 
+/// Bits of a flood group that is read.
+const FLOOD_BITS: usize = NUMBER_BITS + 1;
+
 /// The flood group of a bridge domain.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Flood {
-    there: Bit,
     group: Bits<NUMBER_BITS>,
+    there: Bit,
 }
 
 /// Stations in four ways of 2^`LG` lines, and flood groups of as many domains; those beyond have none. One address a cycle, never stalled.
@@ -73,6 +76,14 @@ pub struct Fdb<const LG: usize> {
     pub flood_domain: Signal<In, Bits<LG>>,
     pub flood_group: Signal<In, Bits<NUMBER_BITS>>,
     pub there: Signal<In, Bit>,
+    /// A station's line, or a domain's flood group, is read when no address wants the memory: `read` or `read_flood` and the numbers stay until `read_done`, which brings it: the line as `bank` has it; the
+    /// group, and above it that it is there.
+    pub read: Signal<In, Bit>,
+    pub read_flood: Signal<In, Bit>,
+    pub read_way: Signal<In, Bits<2>>,
+    pub read_line: Signal<In, Bits<LG>>,
+    pub read_done: Signal<Out, Bit>,
+    pub read_data: Signal<Out, Bits<LINE>>,
     bank: HashBank<KEY_BITS, BYTES, MIDDLE, RESULT_BITS, LINE, LG>,
     key: Concat2<DOMAIN_BITS, MAC, KEY_BITS>,
     #[init(Delay::new(FLOOD))]
@@ -81,6 +92,12 @@ pub struct Fdb<const LG: usize> {
     /// A bridge domain that has no line has one of these bits.
     #[init(beyond(LG))]
     beyond: Constant<Bits<DOMAIN_BITS>>,
+    /// An address wants the flood groups.
+    #[init(Delay::new(FLOOD))]
+    wants: Delay<Bit>,
+    taken: Signal<Local, Bit>,
+    read6: DFF<Bit>,
+    group: Cast<Flood, Bits<FLOOD_BITS>>,
     within6: DFF<Bit>,
     flooded: Signal<Local, Bit>,
     number: Signal<Local, Bits<NUMBER_BITS>>,
@@ -94,8 +111,8 @@ pub struct Fdb<const LG: usize> {
 impl<const LG: usize> Logic for Fdb<LG> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, within6, valid7, hit7, station7);
-        clock!(self, clock, bank, domains, floods);
+        dff_setup!(self, clock, read6, within6, valid7, hit7, station7);
+        clock!(self, clock, bank, domains, floods, wants);
         self.bank.reset.next = self.reset.val();
         self.key.a.next = self.domain.val();
         self.key.b.next = bit_cast::<MAC, 48>(self.mac.val());
@@ -106,12 +123,23 @@ impl<const LG: usize> Logic for Fdb<LG> {
         self.bank.write_way.next = self.write_way.val();
         self.bank.write_line.next = self.write_line.val();
         self.bank.write_data.next = self.write_data.val();
-        // Nobody reads lines back.
-        self.bank.read.next = false;
-        self.bank.read_way.next = bits::<2>(0);
-        self.bank.read_line.next = bits::<LG>(0);
+        self.bank.read.next = self.read.val();
+        self.bank.read_way.next = self.read_way.val();
+        self.bank.read_line.next = self.read_line.val();
+        self.wants.x.next = self.valid.val();
         self.domains.x.next = self.domain.val();
         self.floods.read_addr.next = bit_cast::<LG, DOMAIN_BITS>(self.domains.y.val());
+        if !self.wants.y.val() {
+            self.floods.read_addr.next = self.read_line.val();
+        }
+        self.taken.next = self.read_flood.val() & !self.wants.y.val() & !self.read6.q.val();
+        self.read6.d.next = self.taken.val();
+        self.group.x.next = self.floods.read_data.val();
+        self.read_done.next = self.bank.read_done.val() | self.read6.q.val();
+        self.read_data.next = self.bank.read_data.val();
+        if self.read6.q.val() {
+            self.read_data.next = bit_cast::<LINE, FLOOD_BITS>(self.group.y.val());
+        }
         self.within6.d.next = !(self.domains.y.val() & self.beyond.val()).any();
         self.flooded.next = self.within6.q.val() & self.floods.read_data.val().there;
         self.floods.write_en.next = self.write_flood.val();
@@ -142,6 +170,7 @@ impl<const LG: usize> Logic for Fdb<LG> {
         self.hit.next = self.hit7.q.val();
         self.station.next = self.station7.q.val();
         if self.reset.val() {
+            self.read6.d.next = false;
             self.valid7.d.next = false;
             self.hit7.d.next = false;
         }

@@ -82,7 +82,7 @@ impl<const LG: usize> Bench<LG> {
         self.due.push_front(ready);
         let write = if self.tb.rng().percent(70) { self.writes.pop_front() } else { None };
         self.tb.set("write", write.is_some().into());
-        if let Some((Write { place, entry }, done)) = write {
+        if let Some((Write { place, entry, .. }, done)) = write {
             self.tb.set("write_way", place.way.into());
             self.tb.set("write_line", place.line.into());
             let line = entry.as_ref().map_or_else(|| vec![0; LINE.div_ceil(8)], |entry| entry.line(KEY_BITS, RESULT_BITS));

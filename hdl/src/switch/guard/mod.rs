@@ -1,5 +1,6 @@
 //! What functions send waits until it is known whether they may, and goes on or is dropped. See README.md.
 
+mod recall;
 mod senders;
 mod tally;
 #[cfg(test)]
@@ -9,12 +10,14 @@ use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, SenderCtx, TunnelCtx};
 use crate::stream::{AxisFifo, MsgFifo};
+use crate::switch::matching::ANSWER;
 use crate::switch::sight::Sight;
 use crate::switch::verify::{self, Verify};
 use crate::switch::wrap::whose::Whose;
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use recall::Recall;
 use rust_hdl::prelude::*;
 use senders::Senders;
 use tally::Tally;
@@ -77,6 +80,9 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     pub command: Signal<In, FlowCommand>,
     /// In the next cycle: it named nothing that there is here.
     pub refused: Signal<Out, Bit>,
+    /// As `matching` has it: what a command reads is under way, and what it has read; zero if that was not here.
+    pub reading: Signal<Out, Bit>,
+    pub answer: Signal<Out, Bits<ANSWER>>,
     /// What a function may send is taken away, if it is verified; and what all may.
     pub close: Signal<In, Bit>,
     pub closed: Signal<In, Bits<12>>,
@@ -97,6 +103,7 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     sender: Delay<SenderCtx>,
     #[init(Delay::new(KNOWN))]
     owners: Delay<Bits<6>>,
+    recall: Recall<LB>,
     tally: Tally<LC, PART, PART>,
     cause: Signal<Local, Bits<6>>,
     denied: Signal<Local, Bit>,
@@ -114,7 +121,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, sender1, event1, event_valid, owner, fate, fate_valid);
-        clock!(self, clock, sight, whose, senders, words, verify, beats, fates, sender, owners, tally);
+        clock!(self, clock, recall, sight, whose, senders, words, verify, beats, fates, sender, owners, tally);
         self.sight.reset.next = self.reset.val();
         self.whose.reset.next = self.reset.val();
         self.senders.reset.next = self.reset.val();
@@ -134,7 +141,10 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         self.whose.sender.next = self.begins_function.val();
         self.whose.whole.next = self.sight.window_valid.val();
         // Who it is, and what is in it
-        self.senders.asked.next = self.whose.first.val();
+        self.senders.asked.next = self.recall.asked.val();
+        if self.sight.window_valid.val() {
+            self.senders.asked.next = self.whose.first.val();
+        }
         self.sender1.d.next = self.senders.sender.val();
         self.sender.x.next = self.sender1.q.val();
         self.owners.x.next = self.whose.first.val();
@@ -199,6 +209,22 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         self.senders.write.next = self.write.val();
         self.senders.command.next = self.command.val();
         self.refused.next = self.senders.refused.val();
+        self.recall.reset.next = self.reset.val();
+        self.recall.sender.next = self.senders.reads_sender.val();
+        self.recall.bind.next = self.senders.reads_bind.val();
+        self.recall.foreign.next = self.senders.reads_foreign.val();
+        self.recall.who.next = self.senders.who.val();
+        self.recall.way.next = self.senders.way.val();
+        self.recall.line.next = self.senders.line.val();
+        self.recall.sender_free.next = !self.sight.window_valid.val();
+        self.recall.sender_line.next = self.senders.sender.val();
+        self.verify.read.next = self.recall.read.val();
+        self.verify.read_way.next = self.recall.read_way.val();
+        self.verify.read_line.next = self.recall.read_line.val();
+        self.recall.read_done.next = self.verify.read_done.val();
+        self.recall.read_data.next = self.verify.read_data.val();
+        self.reading.next = self.recall.busy.val();
+        self.answer.next = self.recall.answer.val();
         self.senders.close.next = self.close.val();
         self.senders.closed.next = self.closed.val();
         self.senders.forget.next = self.forget.val();

@@ -12,10 +12,11 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Bits of a sender.
-const SENDER: usize = 256;
+pub(super) const SENDER: usize = 256;
 
 const WRITE: u64 = table::WRITE as u64;
 const CLEAR: u64 = table::CLEAR as u64;
+const READ: u64 = table::READ as u64;
 const SENDERS: u64 = table::SENDER as u64;
 const BINDS: u64 = table::BIND as u64;
 /// The physical function.
@@ -54,6 +55,11 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     pub way: Signal<Out, Bits<2>>,
     pub line: Signal<Out, Bits<LB>>,
     pub bound: Signal<Out, Bits<BOUND>>,
+    /// A line is to be read; combinational. One of no table of these: `reads_foreign`.
+    pub reads_sender: Signal<Out, Bit>,
+    pub reads_bind: Signal<Out, Bit>,
+    pub reads_foreign: Signal<Out, Bit>,
+    pub who: Signal<Out, Bits<6>>,
     raw: Cast<FlowCommand, Bits<COMMAND>>,
     #[init(Slice::new(COMMAND - RECORD))]
     record: Slice<COMMAND, RECORD>,
@@ -73,6 +79,10 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     orderly: Signal<Local, Bit>,
     is_sender: Signal<Local, Bit>,
     is_bound: Signal<Local, Bit>,
+    in_senders: Signal<Local, Bit>,
+    in_binds: Signal<Local, Bit>,
+    asks_line: Signal<Local, Bit>,
+    is_ours: Signal<Local, Bit>,
     refused1: DFF<Bit>,
     /// A line number of no function, and of no line of addresses, has one of these bits.
     #[init(beyond(NF.ilog2() as usize))]
@@ -95,9 +105,17 @@ impl<const NF: usize, const LB: usize> Logic for Senders<NF, LB> {
         self.record.x.next = self.raw.y.val();
         self.counts.next = self.command.val().opcode == WRITE;
         self.orderly.next = self.write.val() & (self.counts.val() | (self.command.val().opcode == CLEAR));
-        self.is_sender.next = self.orderly.val() & (self.command.val().table == SENDERS) & !(self.command.val().line & self.beyond.val()).any();
-        self.is_bound.next = self.orderly.val() & (self.command.val().table == BINDS) & !(self.command.val().line & self.beyond_binds.val()).any() & !self.command.val().way.get_bit(2);
-        self.refused1.d.next = self.write.val() & !self.is_sender.val() & !self.is_bound.val() & !self.reset.val();
+        self.in_senders.next = (self.command.val().table == SENDERS) & !(self.command.val().line & self.beyond.val()).any();
+        self.in_binds.next = (self.command.val().table == BINDS) & !(self.command.val().line & self.beyond_binds.val()).any() & !self.command.val().way.get_bit(2);
+        self.is_sender.next = self.orderly.val() & self.in_senders.val();
+        self.is_bound.next = self.orderly.val() & self.in_binds.val();
+        self.asks_line.next = self.write.val() & (self.command.val().opcode == READ);
+        self.is_ours.next = self.in_senders.val() | self.in_binds.val();
+        self.reads_sender.next = self.asks_line.val() & self.in_senders.val();
+        self.reads_bind.next = self.asks_line.val() & self.in_binds.val();
+        self.reads_foreign.next = self.asks_line.val() & !self.is_ours.val();
+        self.who.next = self.command.val().line.get_bits::<6>(0);
+        self.refused1.d.next = self.write.val() & !((self.orderly.val() | self.asks_line.val()) & self.is_ours.val()) & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         // Addresses
         self.entry.next.key = self.record.y.val().get_bits::<KEY_BITS>(0);

@@ -30,6 +30,9 @@ struct Bench<const W: usize, const K: usize> {
     ports: [Port; NF],
     tables: Tables,
     placement: Table<KEY_BITS, 64>,
+    /// What was written into functions' lines and into the table of addresses, and how often each was read.
+    card: BTreeMap<(u8, u8, u32), FlowCommand>,
+    read: BTreeMap<u8, usize>,
 }
 
 impl<const W: usize, const K: usize> Bench<W, K> {
@@ -39,7 +42,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         set_lines(&mut tb, &tunnels);
         let (source, sink) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
         let tables = Tables { endpoints: endpoints(&tunnels), ..Default::default() };
-        Bench { tb, source, sink, begun: Vec::new(), ports: Default::default(), tables, placement: Table::new(LB as u32) }
+        Bench { tb, source, sink, begun: Vec::new(), ports: Default::default(), tables, placement: Table::new(LB as u32), card: BTreeMap::new(), read: BTreeMap::new() }
     }
 
     fn cycle(&mut self) {
@@ -72,7 +75,34 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let refused = self.tb.get("refused") == 1;
         self.cycle();
         assert_eq!(self.tb.get("refused"), 0);
+        if !refused && command.opcode() != table::READ {
+            let place = (command.table(), command.way(), command.line());
+            let now = if command.opcode() == table::CLEAR { table::read(place.0, place.1, place.2).with_opcode(table::CLEAR) } else { *command };
+            self.card.insert(place, now);
+        }
         refused
+    }
+
+    /// Begins to read a line that was written once.
+    fn ask(&mut self) -> Option<FlowCommand> {
+        let at = self.tb.rng().below(self.card.len().max(1) as u64) as usize;
+        let (table, way, line) = *self.card.keys().nth(at)?;
+        let read = table::read(table, way, line);
+        self.tb.set("write", 1);
+        self.tb.set_wide("command", &words(&read.0)[..]);
+        self.cycle();
+        self.tb.set("write", 0);
+        assert_eq!((self.tb.get("reading"), self.tb.get("refused")), (1, 0));
+        Some(read)
+    }
+
+    /// What was asked for is there, and is what was written.
+    fn answered(&mut self, read: &FlowCommand) {
+        let answer: Vec<u8> = self.tb.get_wide("answer").iter().flat_map(|w| w.to_le_bytes()).collect();
+        let stands = table::standing(read, answer[..].try_into().expect("64")).expect("a table that is written");
+        // The card keeps what means something of a function's line.
+        assert_eq!(stands, self.card[&(read.table(), read.way(), read.line())]);
+        *self.read.entry(read.table()).or_default() += 1;
     }
 
     fn set_port(&mut self, f: usize, port: Port) {
@@ -140,8 +170,20 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         frames.iter().for_each(|(_, frame)| self.source.push(frame));
         let mut out = Vec::new();
         let mut idle = 0;
-        while self.source.pending() > 0 || idle < KNOWN {
-            self.cycle();
+        let mut reading = None;
+        while self.source.pending() > 0 || idle < KNOWN || reading.is_some() {
+            match reading.take() {
+                None if self.source.pending() > 0 => reading = self.ask(),
+                None => self.cycle(),
+                Some(read) => {
+                    self.cycle();
+                    if self.tb.get("reading") == 0 {
+                        self.answered(&read);
+                    } else {
+                        reading = Some(read);
+                    }
+                }
+            }
             let before = out.len();
             out.extend(std::iter::from_fn(|| self.sink.pop()));
             idle = if self.source.pending() > 0 || out.len() > before { 0 } else { idle + 1 };
@@ -220,6 +262,7 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], seed: u64, rounds: u
             .collect();
         b.send(&frames);
     }
+    assert!([table::SENDER, table::BIND].iter().all(|table| b.read.get(table).is_some_and(|n| *n > 100)), "{:?}", b.read);
     let mut sums = BTreeMap::new();
     b.counts().iter().for_each(|((_, name), n)| *sums.entry(*name).or_default() += n);
     sums
@@ -361,7 +404,10 @@ fn what_names_nothing_is_refused() {
     let bad = [
         table::sender(NF as u16, Some(&line)),
         table::sender(64, None),
-        table::sender(0, Some(&line)).with_opcode(table::READ),
+        table::read(table::SENDER, 0, NF as u32),
+        table::read(table::BIND, 4, 0),
+        table::read(table::BIND, 0, 1 << LB),
+        table::read(table::ACTION, 0, 0),
         table::bound(4, 0, None),
         table::bound(0, 1 << LB, Some(&key)),
         table::bound(0, 0, None).with_opcode(0),
@@ -369,6 +415,13 @@ fn what_names_nothing_is_refused() {
         table::flood(0, Some(1)),
     ];
     bad.iter().for_each(|command| assert!(b.give(command), "{command:?}"));
+    // What was read of a table that is here; then of one that is not.
+    let read = b.placement.find(&key, 0).map(|place| table::read(table::BIND, place.way, place.line.into())).expect("it was put there");
+    assert!(!b.give(&read));
+    (0..20).for_each(|_| b.cycle());
+    b.answered(&read);
+    assert!(b.give(&table::read(table::ACTION, 0, 0)));
+    assert!(b.tb.get_wide("answer").iter().all(|word| *word == 0));
     let mut frame = plain(7, false, 14);
     frame[12..14].copy_from_slice(&[8, 0]);
     frame.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 99, 0, 0, 0, 0, 0, 5, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0]);

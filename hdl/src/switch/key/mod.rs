@@ -5,6 +5,7 @@ pub(super) mod layers;
 #[cfg(test)]
 pub(super) mod tests;
 
+use self::ether::L3;
 use crate::net::rx::window::WINDOW_BITS;
 use crate::records::FlowKey;
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -57,6 +58,8 @@ pub struct Key {
     pub valid: Signal<Out, Bit>,
     pub key: Signal<Out, FlowKey>,
     pub facts: Signal<Out, Facts>,
+    /// Two cycles earlier than these: the window from the byte behind the Ethernet header on, for whoever looks into more than the key has.
+    pub l3: Signal<Out, Bits<L3>>,
     ether: ether::EtherLayer,
     layers: layers::Layers,
 }
@@ -77,6 +80,7 @@ impl Logic for Key {
         self.layers.ether.next = self.ether.ether.val();
         self.layers.from.next = self.ether.from.val();
         self.layers.l3.next = self.ether.l3.val();
+        self.l3.next = self.ether.l3.val();
         self.valid.next = self.layers.key_valid.val();
         self.key.next = self.layers.key.val();
         self.facts.next = self.layers.facts.val();

@@ -27,6 +27,8 @@ const NO_KIND: u64 = station::kind::NONE as u64;
 const KIND_AT: usize = station::NUMBER_BITS;
 const RULES_OF_A_GROUP: u64 = RULES as u64;
 
+/// Bits of the number of a line of any table: ways have no more lines, and rules no longer numbers.
+pub(super) const NUMBER: usize = 12;
 /// A line of the bank.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Row {
@@ -61,9 +63,15 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub to_rule: Signal<Out, Bit>,
     pub to_station: Signal<Out, Bit>,
     pub to_flood: Signal<Out, Bit>,
-    /// A line is to be read; counters become zero behind that if `clears`.
+    /// A line is to be read, of one of these tables, or of somebody else's; counters become zero behind that if `clears`.
     pub reads_bank: Signal<Out, Bit>,
     pub reads_count: Signal<Out, Bit>,
+    pub reads_profile: Signal<Out, Bit>,
+    pub reads_act: Signal<Out, Bit>,
+    pub reads_rule: Signal<Out, Bit>,
+    pub reads_station: Signal<Out, Bit>,
+    pub reads_flood: Signal<Out, Bit>,
+    pub reads_foreign: Signal<Out, Bit>,
     pub clears: Signal<Out, Bit>,
     pub refused: Signal<Out, Bit>,
     /// The line counts from now on; else it does not.
@@ -71,6 +79,8 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub profile_line: Signal<Out, Bits<PROFILE_LINE_BITS>>,
     pub way: Signal<Out, Bits<2>>,
     pub line: Signal<Out, Bits<LG>>,
+    /// Of whichever table.
+    pub number: Signal<Out, Bits<NUMBER>>,
     /// Of wildcard rules.
     pub group: Signal<Out, Bits<GROUP>>,
     pub rule: Signal<Out, Bits<PLACE>>,
@@ -108,12 +118,17 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     orderly: Signal<Local, Bit>,
     within: Signal<Local, Bit>,
     is_profile: Signal<Local, Bit>,
+    in_profiles: Signal<Local, Bit>,
+    in_actions: Signal<Local, Bit>,
+    in_rules: Signal<Local, Bit>,
+    in_floods: Signal<Local, Bit>,
+    asks: Signal<Local, Bit>,
+    is_ours: Signal<Local, Bit>,
     is_exact: Signal<Local, Bit>,
     is_action: Signal<Local, Bit>,
     reads: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
     in_bank: Signal<Local, Bit>,
-    is_read: Signal<Local, Bit>,
     is_count: Signal<Local, Bit>,
     kind: Signal<Local, Bits<2>>,
     in_stations: Signal<Local, Bit>,
@@ -135,33 +150,43 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.takes.next = self.command.val().opcode == CLEAR;
         self.clears.next = self.takes.val();
         self.reads.next = self.command.val().opcode == READ;
+        self.asks.next = self.write.val() & self.reads.val();
         self.orderly.next = self.write.val() & (self.counts.val() | self.takes.val());
         self.within.next = !(self.command.val().line & self.beyond.val()).any();
-        self.is_profile.next = self.orderly.val() & (self.command.val().table == PROFILE) & !(self.command.val().line & self.beyond_profiles.val()).any();
+        self.in_profiles.next = (self.command.val().table == PROFILE) & !(self.command.val().line & self.beyond_profiles.val()).any();
+        self.is_profile.next = self.orderly.val() & self.in_profiles.val();
         self.in_bank.next = (self.command.val().table == EXACT) & self.within.val() & !self.command.val().way.get_bit(2);
         self.is_exact.next = self.orderly.val() & self.in_bank.val();
-        self.is_read.next = self.write.val() & self.reads.val() & self.in_bank.val();
         self.is_count.next = self.write.val() & (self.reads.val() | self.takes.val()) & (self.command.val().table == COUNT) & self.within.val();
         self.kind.next = self.command.val().action.get_bits::<2>(KIND_AT);
         self.in_stations.next = (self.command.val().table == STATION) & self.within.val() & !self.command.val().way.get_bit(2);
         self.is_station.next = self.orderly.val() & self.in_stations.val() & (self.kind.val() != NO_KIND);
-        self.is_flood.next = self.orderly.val() & (self.command.val().table == FLOOD) & self.within.val();
+        self.in_floods.next = (self.command.val().table == FLOOD) & self.within.val();
+        self.is_flood.next = self.orderly.val() & self.in_floods.val();
         self.to_station.next = self.is_station.val();
         self.to_flood.next = self.is_flood.val();
-        self.reads_bank.next = self.is_read.val();
+        self.reads_bank.next = self.asks.val() & self.in_bank.val();
         self.reads_count.next = self.is_count.val();
-        self.is_action.next = self.orderly.val() & (self.command.val().table == ACTION) & self.within.val();
+        self.in_actions.next = (self.command.val().table == ACTION) & self.within.val();
+        self.is_action.next = self.orderly.val() & self.in_actions.val();
         self.row_group.next = bit_cast::<6, GROUP>(self.command.val().line.get_bits::<GROUP>(5));
         self.rule_group.next = bit_cast::<6, GROUP>(self.command.val().line.get_bits::<GROUP>(4));
         self.place.next = self.command.val().line.get_bits::<PLACE>(0);
         // A row is whole or not there: what does not count stands in no row.
         self.is_row.next =
             self.orderly.val() & self.counts.val() & (self.command.val().table == ROWS) & !(self.command.val().line & self.beyond_rows.val()).any() & (self.row_group.val() < self.groups.val());
-        self.is_rule.next = self.orderly.val()
-            & (self.command.val().table == RULE)
-            & !(self.command.val().line & self.beyond_rules.val()).any()
-            & (self.rule_group.val() < self.groups.val())
-            & (self.place.val() < RULES_OF_A_GROUP);
+        self.in_rules.next =
+            (self.command.val().table == RULE) & !(self.command.val().line & self.beyond_rules.val()).any() & (self.rule_group.val() < self.groups.val()) & (self.place.val() < RULES_OF_A_GROUP);
+        self.is_rule.next = self.orderly.val() & self.in_rules.val();
+        self.reads_profile.next = self.asks.val() & self.in_profiles.val();
+        self.reads_act.next = self.asks.val() & self.in_actions.val();
+        self.reads_rule.next = self.asks.val() & self.in_rules.val();
+        self.reads_station.next = self.asks.val() & self.in_stations.val();
+        self.reads_flood.next = self.asks.val() & self.in_floods.val();
+        self.is_ours.next =
+            self.is_count.val() | (self.asks.val() & (self.in_bank.val() | self.in_profiles.val() | self.in_actions.val() | self.in_rules.val() | self.in_stations.val() | self.in_floods.val()));
+        self.reads_foreign.next = self.asks.val() & !self.is_ours.val();
+        self.number.next = bit_cast::<NUMBER, LINE>(self.command.val().line);
         self.to_row.next = self.is_row.val();
         self.to_rule.next = self.is_rule.val();
         self.group.next = self.command.val().line.get_bits::<GROUP>(5);
@@ -175,7 +200,7 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.to_bank.next = self.is_exact.val();
         self.to_act.next = self.is_action.val();
         self.written.next = self.is_profile.val() | self.is_exact.val() | self.is_action.val() | self.is_row.val() | self.is_rule.val() | self.is_station.val() | self.is_flood.val();
-        self.refused1.d.next = self.write.val() & !self.written.val() & !self.is_read.val() & !self.is_count.val() & !self.reset.val();
+        self.refused1.d.next = self.write.val() & !self.written.val() & !self.is_ours.val() & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         self.there.next = self.counts.val();
         self.profile_line.next = bit_cast::<PROFILE_LINE_BITS, LINE>(self.command.val().line);

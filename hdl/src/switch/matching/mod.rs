@@ -10,18 +10,19 @@ use super::bank::{self, HashBank};
 use super::count::Use;
 use super::fdb::{self, Fdb};
 use super::key::{self, Key, Origin};
-use super::profile::{self, Profile};
+use super::profile::{self, Profile, PROFILE_LINE_BITS};
 use super::tcam::{self, Tcam};
 use crate::net::rx::window::WINDOW_BITS;
 use crate::prim::pack::{Cast, Slice};
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, FlowKey, Verdict};
 use commands::Commands;
+use commands::NUMBER;
 use ferric_abi::switch::station::NUMBER_BITS;
 use ferric_abi::switch::table::{EXACT_BITS, KEY_BITS, RESULT_BITS};
 use ferric_hdl_derive::{kernel, BlockDefault};
-use reads::Reads;
 pub use reads::ANSWER;
+use reads::{Reads, Which};
 use rust_hdl::prelude::*;
 
 /// Cycles from the window to the verdict.
@@ -109,7 +110,9 @@ pub struct Matching<const LG: usize, const G: usize> {
     #[init(Slice::new(FOUND - 1))]
     oldest: Slice<FOUND, 1>,
     commands: Commands<LG, G>,
-    reads: Reads<LG>,
+    reads: Reads,
+    which: Signal<Local, Which>,
+    read_line: Signal<Local, Bits<LG>>,
 }
 
 #[kernel]
@@ -175,21 +178,47 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.roce.next = self.roces.y.val();
         // Lines are read back
         self.reads.reset.next = self.reset.val();
-        self.reads.exact.next = self.commands.reads_bank.val();
-        self.reads.count.next = self.commands.reads_count.val();
+        self.which.next.exact = self.commands.reads_bank.val();
+        self.which.next.count = self.commands.reads_count.val();
+        self.which.next.profile = self.commands.reads_profile.val();
+        self.which.next.act = self.commands.reads_act.val();
+        self.which.next.rule = self.commands.reads_rule.val();
+        self.which.next.station = self.commands.reads_station.val();
+        self.which.next.flood = self.commands.reads_flood.val();
+        self.reads.which.next = self.which.val();
+        self.reads.foreign.next = self.commands.reads_foreign.val();
         self.reads.zero.next = self.commands.clears.val();
         self.reads.way.next = self.commands.way.val();
-        self.reads.line.next = self.commands.line.val();
-        self.reads.read_done.next = self.bank.read_done.val();
-        self.reads.read_data.next = self.bank.read_data.val();
+        self.reads.line.next = self.commands.number.val();
+        self.reads.exact_done.next = self.bank.read_done.val();
+        self.reads.exact.next = self.bank.read_data.val();
+        self.reads.profile_done.next = self.profile.read_done.val();
+        self.reads.profile.next = self.profile.read_data.val();
+        self.reads.act_done.next = self.act.read_done.val();
+        self.reads.act.next = self.act.read_data.val();
+        self.reads.rule_done.next = self.tcam.read_done.val();
+        self.reads.rule.next = self.tcam.read_data.val();
+        self.reads.station_done.next = self.fdb.read_done.val();
+        self.reads.station.next = self.fdb.read_data.val();
         self.reads.answered.next = self.answered.val();
         self.reads.counted.next = self.counted.val();
-        self.bank.read.next = self.reads.read.val();
+        self.read_line.next = bit_cast::<LG, NUMBER>(self.reads.read_line.val());
+        self.bank.read.next = self.reads.reads.val().exact;
         self.bank.read_way.next = self.reads.read_way.val();
-        self.bank.read_line.next = self.reads.read_line.val();
-        self.ask.next = self.reads.ask.val();
+        self.bank.read_line.next = self.read_line.val();
+        self.profile.read.next = self.reads.reads.val().profile;
+        self.profile.read_line.next = bit_cast::<PROFILE_LINE_BITS, NUMBER>(self.reads.read_line.val());
+        self.act.read.next = self.reads.reads.val().act;
+        self.act.read_line.next = self.read_line.val();
+        self.tcam.read.next = self.reads.reads.val().rule;
+        self.tcam.read_rule.next = bit_cast::<{ tcam::RULE }, NUMBER>(self.reads.read_line.val());
+        self.fdb.read.next = self.reads.reads.val().station;
+        self.fdb.read_flood.next = self.reads.reads.val().flood;
+        self.fdb.read_way.next = self.reads.read_way.val();
+        self.fdb.read_line.next = self.read_line.val();
+        self.ask.next = self.reads.reads.val().count;
         self.ask_zero.next = self.reads.ask_zero.val();
-        self.asked.next = self.reads.read_line.val();
+        self.asked.next = self.read_line.val();
         self.busy.next = self.reads.busy.val();
         self.answer.next = self.reads.answer.val();
         // Commands

@@ -1,5 +1,5 @@
 //! Verdicts on frames of every shape against the golden model's, while the tables of the next generation are written and switched to.
-use super::{Asking, Matching, Origin, LATENCY};
+use super::{Asking, Matching, Origin, ANSWER, LATENCY};
 use crate::bus::AxisSink;
 use crate::records::{FlowCommand as CommandStruct, Verdict as VerdictStruct};
 use crate::switch::count::Use;
@@ -36,6 +36,8 @@ struct Front<const W: usize, const K: usize, const LG: usize, const G: usize> {
     pub write: Signal<In, Bit>,
     pub command: Signal<In, CommandStruct>,
     pub refused: Signal<Out, Bit>,
+    pub busy: Signal<Out, Bit>,
+    pub answer: Signal<Out, Bits<ANSWER>>,
     sight: Sight<W, K>,
     matching: Matching<LG, G>,
     /// Nobody counts here.
@@ -68,6 +70,8 @@ impl<const W: usize, const K: usize, const LG: usize, const G: usize> Logic for 
         self.matching.write.next = self.write.val();
         self.matching.command.next = self.command.val();
         self.refused.next = self.matching.refused.val();
+        self.busy.next = self.matching.busy.val();
+        self.answer.next = self.matching.answer.val();
         self.matching.answered.next = false;
         self.matching.counted.next = self.nothing.val();
     }
@@ -124,6 +128,11 @@ struct Bench<const LG: usize, const G: usize> {
     /// And a station.
     by_station: usize,
     seen: BTreeMap<(u8, u8), usize>,
+    /// The lines that have been written, by table, way and number, as the command would write them that clears what does not count.
+    card: BTreeMap<(u8, u8, u32), FlowCommand>,
+    /// The command that reads a line, and what that has been since; how many were read of each table.
+    reading: Option<(FlowCommand, Vec<FlowCommand>)>,
+    read: BTreeMap<u8, usize>,
 }
 
 impl<const LG: usize, const G: usize> Bench<LG, G> {
@@ -149,6 +158,9 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
             by_rule: 0,
             by_station: 0,
             seen: BTreeMap::new(),
+            card: BTreeMap::new(),
+            reading: None,
+            read: BTreeMap::new(),
         }
     }
 
@@ -166,12 +178,29 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
         self.tb.set_wide("asking", &Fields::of::<Asking>().pack(&asking)[..]);
         self.places.push_front((place, self.generation));
         self.places.truncate(LATENCY as usize);
-        let command = if self.tb.rng().percent(60) { self.writes.pop_front() } else { None };
+        let mut command = if self.tb.rng().percent(60) { self.writes.pop_front() } else { None };
+        if let Some(command) = &command {
+            self.written(command);
+        } else if self.reading.is_none() && !self.card.is_empty() && self.tb.rng().percent(50) {
+            let at = self.tb.rng().below(self.card.len() as u64) as usize;
+            let ((table, way, line), now) = self.card.iter().nth(at).expect("there are as many");
+            let read = table::read(*table, *way, *line);
+            self.reading = Some((read, vec![*now]));
+            command = Some(read);
+        }
         self.tb.set("write", command.is_some().into());
         if let Some(command) = command {
             self.tb.set_wide("command", &words(&command.0)[..]);
         }
+        let asked = command.is_some_and(|command| command.opcode() == table::READ);
         self.tb.cycle();
+        if !asked && self.reading.is_some() && self.tb.get("busy") == 0 {
+            let (read, held) = self.reading.take().expect("a read");
+            let answer: Vec<u8> = self.tb.get_wide("answer").iter().flat_map(|w| w.to_le_bytes()).collect();
+            let stands = table::standing(&read, answer[..].try_into().expect("64")).expect("a table that is written");
+            assert!(held.contains(&stands), "{stands:?} {held:?}");
+            *self.read.entry(read.table()).or_default() += 1;
+        }
         assert_eq!(self.tb.get("refused"), 0);
         let valid = self.tb.get("verdict_valid") == 1;
         if valid {
@@ -179,6 +208,19 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
             self.compare(&frame);
         }
         valid
+    }
+
+    /// What a line is from now on.
+    fn written(&mut self, command: &FlowCommand) {
+        let place = (command.table(), command.way(), command.line());
+        if command.table() == table::ROW {
+            return;
+        }
+        let now = if command.opcode() == table::CLEAR { table::read(place.0, place.1, place.2).with_opcode(table::CLEAR) } else { *command };
+        self.card.insert(place, now);
+        if let Some((_, held)) = self.reading.as_mut().filter(|(read, _)| (read.table(), read.way(), read.line()) == place) {
+            held.push(now);
+        }
     }
 
     fn compare(&mut self, frame: &[u8]) {
@@ -207,7 +249,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
 
     /// The commands of a placement.
     fn placed(&mut self, writes: impl IntoIterator<Item = Write>) {
-        for Write { place, entry } in writes {
+        for Write { place, entry, .. } in writes {
             let key = entry.as_ref().map(|entry| FlowKey((&entry.key[..]).try_into().expect("61")));
             let what = entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
             self.writes.push_back(table::exact(place.way, place.line.into(), what));
@@ -369,6 +411,9 @@ fn generations<const W: usize, const K: usize, const LG: usize, const G: usize>(
     for end in [(0, 13), (0, 14), (0, 21), (0, 26), (1, 0), (2, 0), (3, 0), (4, 0), (4, 12), (4, 17)] {
         assert!(b.seen.contains_key(&end), "{end:?}: {:?}", b.seen);
     }
+    for table in [table::PROFILE, table::EXACT, table::ACTION, table::RULE, table::STATION, table::FLOOD] {
+        assert!(b.read.get(&table).is_some_and(|n| *n > if table == table::FLOOD { 2 } else { 20 }), "{:?}", b.read);
+    }
     let hits: usize = b.seen.iter().filter(|((kind, _), _)| (1..=3).contains(kind)).map(|(_, n)| n).sum();
     assert!(hits > 12 * usize::from(rounds) && b.by_rule > 5 * usize::from(rounds) && b.by_station > 5 * usize::from(rounds), "{} {} {:?}", b.by_rule, b.by_station, b.seen);
 }
@@ -399,6 +444,17 @@ fn one_verdict_a_cycle() {
     (1..count).for_each(|n| assert!(b.cycle(), "verdict {n} is late"));
 }
 
+/// Gives a command; whether it is refused.
+fn give(tb: &mut Tb, command: &FlowCommand) -> u64 {
+    tb.set("write", 1);
+    tb.set_wide("command", &words(&command.0)[..]);
+    tb.cycle();
+    let refused = tb.get("refused");
+    tb.set("write", 0);
+    tb.cycle();
+    refused
+}
+
 /// What names nothing that there is: refused, and nothing is written.
 #[test]
 fn commands_that_name_nothing_are_refused() {
@@ -408,7 +464,7 @@ fn commands_that_name_nothing_are_refused() {
     let good = table::action(5, Some(&action));
     let bad = [
         good.with_opcode(0),
-        good.with_opcode(3),
+        good.with_opcode(4),
         good.with_table(0),
         good.with_table(11),
         good.with_line(64 + 5),
@@ -427,34 +483,36 @@ fn commands_that_name_nothing_are_refused() {
         table::station(0, 64, None),
         table::station(0, 0, Some((&[0; 8], station::kind::NONE << station::NUMBER_BITS | 5, 0))),
         table::flood(64, Some(5)),
-        table::flood(0, None).with_opcode(table::READ),
+        table::flood(64, None).with_opcode(table::READ),
+        table::row(0, 0, &[0xff; 112]).with_opcode(table::READ),
+        table::read(table::PROFILE, 0, 64),
+        table::read(table::ACTION, 0, 64),
+        table::read(table::STATION, 4, 0),
+        table::read(table::SENDER, 0, 0),
         table::read_exact(0, 64),
         table::count(64, false),
         table::count(1 << 23, true),
         table::count(5, false).with_opcode(table::WRITE),
-        table::rule(0, None).with_opcode(table::READ),
+        table::rule(table::rule_line(0, 14), None).with_opcode(table::READ),
     ];
-    let mut give = |command: &FlowCommand| {
-        b.tb.set("write", 1);
-        b.tb.set_wide("command", &words(&command.0)[..]);
-        b.tb.cycle();
-        let refused = b.tb.get("refused");
-        b.tb.set("write", 0);
-        b.tb.cycle();
-        refused
-    };
     for command in &bad {
-        assert_eq!(give(command), 1, "{command:?}");
+        assert_eq!(give(&mut b.tb, command), 1, "{command:?}");
     }
     // A mask of nothing for the frames of port class 0 and an entry for it, which leads to line 5: there is no action.
     let frame = [0x0au8, 0, 0, 0, 0, 1, 0x0a, 0, 0, 0, 0, 2, 0x88, 0xb5].into_iter().chain([0; 50]).collect::<Vec<_>>();
     let place = Table::<{ table::KEY_BITS }, 64>::new(6).candidates(&key.0)[1];
     for class in 0..4 {
-        assert_eq!(give(&table::profile(profile_line(0, class, 0), Some(&key))), 0);
+        assert_eq!(give(&mut b.tb, &table::profile(profile_line(0, class, 0), Some(&key))), 0);
         b.tables.outbound.profiles[0][usize::from(class) * 4] = Some(key);
     }
-    assert_eq!(give(&table::exact(place.way, place.line.into(), Some((&key, 5, 0)))), 0);
+    assert_eq!(give(&mut b.tb, &table::exact(place.way, place.line.into(), Some((&key, 5, 0)))), 0);
     b.tables.outbound.exact.insert((key.0, 0), 5);
+    // The entry is read; a command about a table that is not here reads zeros.
+    assert_eq!(give(&mut b.tb, &table::read_exact(place.way, place.line.into())), 0);
+    (0..20).for_each(|_| b.tb.cycle());
+    assert!(b.tb.get("busy") == 0 && b.tb.get_wide("answer").iter().any(|word| *word > 0));
+    assert_eq!(give(&mut b.tb, &table::read(table::SENDER, 0, 0)), 1);
+    assert!(b.tb.get_wide("answer").iter().all(|word| *word == 0));
     b.push(frame.clone());
     b.drain();
     b.writes.push_back(good);

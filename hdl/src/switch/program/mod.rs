@@ -101,6 +101,10 @@ pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: u
     /// What a command reads is not there yet, from two cycles behind `write` on at the latest, or the counters of flows are not zero yet.
     pub reading: Signal<In, Bit>,
     pub answer: Signal<In, Bits<ANSWER>>,
+    /// The same of what functions may send; whoever has not read what a command reads answers with zeros.
+    pub reading_out: Signal<In, Bit>,
+    pub answer_out: Signal<In, Bits<ANSWER>>,
+    answers: Signal<Local, Bits<ANSWER>>,
     pub now: Signal<In, Bits<TICK>>,
     /// As `guard` has it: a counter of a function.
     pub asked: Signal<Out, Bits<LC>>,
@@ -241,7 +245,7 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         self.closed1.d.next = self.ctl.data.val().get_bits::<12>(0);
         self.close.next = self.close1.q.val();
         self.closed.next = self.closed1.q.val();
-        self.waits.next = self.busy.q.val() | self.awaited.q.val() | self.answered.q.val() | self.forget1.q.val() | self.reading.val();
+        self.waits.next = self.busy.q.val() | self.awaited.q.val() | self.answered.q.val() | self.forget1.q.val() | self.reading.val() | self.reading_out.val();
         self.write.next = self.write1.q.val();
         self.command.next = self.command1.q.val();
         // What a command of the host comes to is known two cycles later.
@@ -280,6 +284,7 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         self.sums_bits.x.next = self.sums.val();
         // What is read
         self.each.x.next = self.sent.val();
+        self.answers.next = self.answer.val() | self.answer_out.val();
         self.rules_bits.x.next = self.rules.q.val();
         // A function's counter is there one cycle later; it stands in all places of the line.
         self.count_word.next = self.ctl.word.val().get_bits::<LG_COUNTS>(LG_WORDS);
@@ -293,7 +298,7 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         } else if self.ctl.addr.val() == LINE_COUNTS {
             self.ctl.row.next = self.sums_bits.y.val();
         } else if self.ctl.addr.val() == LINE_ANSWER {
-            self.ctl.row.next = bit_cast::<LINE, ANSWER>(self.answer.val());
+            self.ctl.row.next = bit_cast::<LINE, ANSWER>(self.answers.val());
         }
         if self.ctl.addr.val().get_bit(SENDERS) {
             self.ctl.row.next = self.each.y.val();

@@ -178,11 +178,17 @@ fn answers() {
     let mut b = Bench::new();
     b.ready();
     let words: [u32; 16] = std::array::from_fn(|_| b.tb.rng().next_u32());
-    b.tb.set_wide("answer", &words[..]);
+    // One of two answers is zero; which one, it does not know.
+    let half = |which: usize| -> [u32; 16] { std::array::from_fn(|n| if n % 2 == which { words[n] } else { 0 }) };
+    b.tb.set_wide("answer", &half(0)[..]);
+    b.tb.set_wide("answer_out", &half(1)[..]);
     b.tb.set("now", 0x12_3456);
     assert_eq!((0..20).map(|n| b.access(FLOW_ANSWER, n, None)).collect::<Vec<_>>(), [&words[..], &[0; 4]].concat());
     assert_eq!(b.access(FLOW_COMMAND, FLOW_NOW, None), 0x12_3456);
     assert_eq!(b.status(), 0);
+    b.tb.set("reading_out", 1);
+    assert_eq!(b.status(), FLOW_BUSY);
+    b.tb.set("reading_out", 0);
     b.tb.set("reading", 1);
     assert_eq!(b.status(), FLOW_BUSY);
     b.tb.set("reading", 0);

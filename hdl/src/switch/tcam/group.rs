@@ -1,6 +1,7 @@
 //! Fourteen wildcard rules.
 
 use crate::prim::arb::{BinToOneHot, FirstSet, OneHotToBin};
+use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
 use ferric_abi::switch::ternary::{BITS, CHUNKS, CHUNK_BITS, RULES};
@@ -9,6 +10,10 @@ use rust_hdl::prelude::*;
 
 /// Bits of a rule's place in its group.
 pub const PLACE: usize = 4;
+/// Bits of a rule's generation, and that it counts.
+pub const STATE: usize = GENERATION + 1;
+const GENERATION: usize = 2;
+const COUNTS_AT: u64 = GENERATION as u64;
 /// Bits of a row.
 pub const ROW: usize = CHUNKS * RULES;
 
@@ -35,6 +40,9 @@ pub(super) struct Group {
     pub rule: Signal<In, Bits<PLACE>>,
     pub rule_counts: Signal<In, Bit>,
     pub rule_generation: Signal<In, Bits<2>>,
+    /// A rule's generation, and above it that it counts; combinational.
+    pub asked: Signal<In, Bits<PLACE>>,
+    pub state: Signal<Out, Bits<STATE>>,
     memories: [RamAsync<Bits<RULES>, CHUNK_BITS>; CHUNKS],
     /// Rules that take the first n chunks.
     take: [Signal<Local, Bits<RULES>>; CHUNKS],
@@ -42,6 +50,10 @@ pub(super) struct Group {
     chosen: BinToOneHot<RULES, PLACE>,
     counts: [DFF<Bit>; RULES],
     generations: [DFF<Bits<2>>; RULES],
+    asks: BinToOneHot<RULES, PLACE>,
+    counting: Gather<RULES>,
+    own: Signal<Local, Bits<RULES>>,
+    generation_of: OneHotMux<Bits<GENERATION>, RULES>,
     ours: Gather<RULES>,
     ours2: DFF<Bits<RULES>>,
     first: FirstSet<RULES>,
@@ -78,8 +90,15 @@ impl Logic for Group {
                 self.counts[i].d.next = self.rule_counts.val();
                 self.generations[i].d.next = self.rule_generation.val();
             }
+            self.counting.x[i].next = self.counts[i].q.val();
+            self.generation_of.x[i].next = self.generations[i].q.val();
             self.ours.x[i].next = self.fits1.q.val().get_bit(i) & self.counts[i].q.val() & (self.generations[i].q.val() == self.generation.val());
         }
+        self.asks.en.next = true;
+        self.asks.x.next = self.asked.val();
+        self.generation_of.sel.next = self.asks.y.val();
+        self.own.next = self.counting.y.val() & self.asks.y.val();
+        self.state.next = (bit_cast::<STATE, 1>(self.own.val().any().into()) << COUNTS_AT) | bit_cast::<STATE, GENERATION>(self.generation_of.y.val());
         self.ours2.d.next = self.ours.y.val();
         self.first.x.next = self.ours2.q.val();
         self.number.x.next = self.first.y.val();

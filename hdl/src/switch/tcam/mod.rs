@@ -12,6 +12,7 @@ pub use ferric_abi::switch::table::{KEY_BITS, RESULT_BITS};
 pub use ferric_abi::switch::ternary::{sources, Source, BITS, CHUNK_BITS};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use group::Group;
+use group::STATE;
 pub use group::{PLACE, ROW};
 use rust_hdl::prelude::*;
 
@@ -20,6 +21,9 @@ pub const LATENCY: u64 = 7;
 /// Bits of a group's number, and of a rule's.
 pub const GROUP: usize = 5;
 pub const RULE: usize = GROUP + PLACE;
+/// Bits of what is read.
+pub const READ: usize = RESULT_BITS + STATE;
+const PLACE_BITS: u64 = PLACE as u64;
 /// The key, that it is that of an IPv6 packet, and a zero.
 const ALL: usize = KEY_BITS + 2;
 
@@ -59,6 +63,18 @@ pub struct Tcam<const G: usize> {
     pub rule_action: Signal<In, Bits<RESULT_BITS>>,
     /// Of either write.
     pub group: Signal<In, Bits<GROUP>>,
+    /// A rule is read when no key has found one: `read` and its number stay until `read_done`, which brings it: where it leads, its generation, and that it counts.
+    pub read: Signal<In, Bit>,
+    pub read_rule: Signal<In, Bits<RULE>>,
+    pub read_done: Signal<Out, Bit>,
+    pub read_data: Signal<Out, Bits<READ>>,
+    taken: Signal<Local, Bit>,
+    read_group: Signal<Local, Bits<GROUP>>,
+    asks: BinToOneHot<G, GROUP>,
+    state: OneHotMux<Bits<STATE>, G>,
+    state7: DFF<Bits<STATE>>,
+    read7: DFF<Bit>,
+    found: Concat2<RESULT_BITS, STATE, READ>,
     // Stage 1: what rules see
     flags: Signal<Local, Bits<2>>,
     all: Concat2<KEY_BITS, 2, ALL>,
@@ -92,7 +108,7 @@ pub struct Tcam<const G: usize> {
 impl<const G: usize> Logic for Tcam<G> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, packet1, generation1, generation2, first5, hit6, number6, hit7);
+        dff_setup!(self, clock, state7, read7, packet1, generation1, generation2, first5, hit6, number6, hit7);
         clock!(self, clock, actions);
         self.flags.next = bits::<2>(0);
         if self.v6.val() {
@@ -123,6 +139,8 @@ impl<const G: usize> Logic for Tcam<G> {
             self.groups[i].rule.next = self.rule.val();
             self.groups[i].rule_counts.next = self.rule_counts.val();
             self.groups[i].rule_generation.next = self.rule_generation.val();
+            self.groups[i].asked.next = self.read_rule.val().get_bits::<PLACE>(0);
+            self.state.x[i].next = self.groups[i].state.val();
             self.hits.x[i].next = self.groups[i].hit.val();
             self.places5[i].clock.next = self.clock.val();
             self.places5[i].d.next = self.groups[i].place.val();
@@ -135,6 +153,20 @@ impl<const G: usize> Logic for Tcam<G> {
         self.hit6.d.next = self.first5.q.val().any();
         self.number6.d.next = (bit_cast::<RULE, GROUP>(self.which.y.val()) << 4) | bit_cast::<RULE, PLACE>(self.place.y.val());
         self.actions.read_addr.next = self.number6.q.val();
+        if !self.hit6.q.val() {
+            self.actions.read_addr.next = self.read_rule.val();
+        }
+        self.read_group.next = bit_cast::<GROUP, RULE>(self.read_rule.val() >> PLACE_BITS);
+        self.asks.en.next = true;
+        self.asks.x.next = self.read_group.val();
+        self.state.sel.next = self.asks.y.val();
+        self.taken.next = self.read.val() & !self.hit6.q.val() & !self.read7.q.val();
+        self.read7.d.next = self.taken.val();
+        self.state7.d.next = self.state.y.val();
+        self.found.a.next = self.actions.read_data.val();
+        self.found.b.next = self.state7.q.val();
+        self.read_data.next = self.found.y.val();
+        self.read_done.next = self.read7.q.val();
         self.hit7.d.next = self.hit6.q.val();
         self.hit.next = self.hit7.q.val();
         self.action.next = self.actions.read_data.val();

@@ -101,6 +101,12 @@ pub struct Verify<const NF: usize, const LG: usize> {
     pub write_way: Signal<In, Bits<2>>,
     pub write_line: Signal<In, Bits<LG>>,
     pub write_data: Signal<In, Bits<LINE>>,
+    /// One is read, as `bank` does it.
+    pub read: Signal<In, Bit>,
+    pub read_way: Signal<In, Bits<2>>,
+    pub read_line: Signal<In, Bits<LG>>,
+    pub read_done: Signal<Out, Bit>,
+    pub read_data: Signal<Out, Bits<LINE>>,
     bank: HashBank<KEY_BITS, BYTES, MIDDLE, RESULT_BITS, LINE, LG>,
     head: Concat2<8, 8, ADDRESS_AT>,
     whole: Concat2<ADDRESS_AT, ADDRESS, KEY_BITS>,
@@ -170,9 +176,11 @@ impl<const NF: usize, const LG: usize> Logic for Verify<NF, LG> {
         self.bank.write_way.next = self.write_way.val();
         self.bank.write_line.next = self.write_line.val();
         self.bank.write_data.next = self.write_data.val();
-        self.bank.read.next = false;
-        self.bank.read_way.next = bits::<2>(0);
-        self.bank.read_line.next = bits::<LG>(0);
+        self.bank.read.next = self.read.val();
+        self.bank.read_way.next = self.read_way.val();
+        self.bank.read_line.next = self.read_line.val();
+        self.read_done.next = self.bank.read_done.val();
+        self.read_data.next = self.bank.read_data.val();
         // Comparisons
         self.mac[0].next = self.sender.val().mac0;
         self.mac[1].next = self.sender.val().mac1;

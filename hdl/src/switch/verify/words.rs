@@ -1,15 +1,13 @@
-//! A frame's first bytes to its key, and to what neighbour discovery says: [`Key`](crate::switch::key::Key) with one more ear.
+//! A frame's first bytes to its key, and to what neighbour discovery says.
 
 use super::discovery::{Discovery, Message};
 use crate::net::rx::window::WINDOW_BITS;
 use crate::records::FlowKey;
-use crate::switch::key::ether::EtherLayer;
-use crate::switch::key::layers::Layers;
-use crate::switch::key::{Facts, Origin};
+use crate::switch::key::{Facts, Key, Origin};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// As `Key`, in as many cycles.
+/// [`Key`] with one more ear, in as many cycles.
 #[derive(LogicBlock, BlockDefault)]
 pub(in crate::switch) struct Words {
     pub clock: Signal<In, Clock>,
@@ -23,8 +21,7 @@ pub(in crate::switch) struct Words {
     pub key: Signal<Out, FlowKey>,
     pub facts: Signal<Out, Facts>,
     pub message: Signal<Out, Message>,
-    ether: EtherLayer,
-    layers: Layers,
+    parse: Key,
     discovery: Discovery,
 }
 
@@ -32,22 +29,17 @@ pub(in crate::switch) struct Words {
 impl Logic for Words {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, ether, layers, discovery);
-        self.ether.reset.next = self.reset.val();
-        self.layers.reset.next = self.reset.val();
-        self.ether.window.next = self.window.val();
-        self.ether.window_valid.next = self.window_valid.val();
-        self.ether.ended.next = self.ended.val();
-        self.ether.len.next = self.len.val();
-        self.ether.origin.next = self.origin.val();
-        self.layers.valid.next = self.ether.valid.val();
-        self.layers.ether.next = self.ether.ether.val();
-        self.layers.from.next = self.ether.from.val();
-        self.layers.l3.next = self.ether.l3.val();
-        self.discovery.l3.next = self.ether.l3.val();
-        self.valid.next = self.layers.key_valid.val();
-        self.key.next = self.layers.key.val();
-        self.facts.next = self.layers.facts.val();
+        clock!(self, clock, parse, discovery);
+        self.parse.reset.next = self.reset.val();
+        self.parse.window.next = self.window.val();
+        self.parse.window_valid.next = self.window_valid.val();
+        self.parse.ended.next = self.ended.val();
+        self.parse.len.next = self.len.val();
+        self.parse.origin.next = self.origin.val();
+        self.discovery.l3.next = self.parse.l3.val();
+        self.valid.next = self.parse.valid.val();
+        self.key.next = self.parse.key.val();
+        self.facts.next = self.parse.facts.val();
         self.message.next = self.discovery.message.val();
     }
 }

@@ -1,0 +1,45 @@
+//! What is done with frames off the wire, and the books of the sets of rules that take each other's place.
+
+use std::collections::BTreeSet;
+
+/// Generations.
+pub(super) const GENERATIONS: u8 = 4;
+
+/// What is done with frames off the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowPort {
+    /// A frame that no table knows is dropped; else software gets it.
+    pub drop_miss: bool,
+    /// Port class, 0 to 3, for the choice of a mask.
+    pub class: u8,
+    /// Lines of this generation count, 0 to 3.
+    pub generation: u8,
+    /// A frame that no entry and no rule knows goes to the station of its bridge domain that has its destination MAC address, or to the domain's flood group.
+    pub bridge: bool,
+}
+
+/// Which set decides, and whose lines of the action table are whose.
+#[derive(Debug, Default)]
+pub(super) struct Sets {
+    pub(super) live: Option<FlowPort>,
+    /// The card may have changed over and said nothing.
+    pub(super) unsure: bool,
+    pub(super) of: [BTreeSet<u16>; GENERATIONS as usize],
+    /// Lines that the program has written itself.
+    own: BTreeSet<u16>,
+}
+
+impl Sets {
+    /// The program has written a line itself, or cleared it.
+    pub(super) fn told(&mut self, line: u16, there: bool) {
+        if there {
+            self.own.insert(line);
+        } else {
+            self.own.remove(&line);
+        }
+    }
+
+    pub(super) fn free(&self, lines: u32) -> Vec<u16> {
+        (0..lines as u16).filter(|line| !self.own.contains(line) && self.of.iter().all(|of| !of.contains(line))).collect()
+    }
+}
