@@ -113,10 +113,10 @@ impl Partner {
     }
 
     /// Gives it `card` for a cycle. It comes back at once when the partner sleeps, and that wakes it.
-    pub fn begin(&self, card: Card, cycle: u64, ticks: u64, traced: bool) -> Result<(), Card> {
+    pub fn begin(&self, card: Card, cycle: u64, ticks: u64, traced: bool) -> Option<Card> {
         if self.shared.turn.compare_exchange(turn::ASLEEP, turn::REST, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             self.wake();
-            return Err(card);
+            return Some(card);
         }
         // It may fall asleep now: then it is woken with the work.
         let work = Work { card, cycle, ticks, trace: traced.then(Vec::new), panic: None };
@@ -124,7 +124,7 @@ impl Partner {
         if self.shared.turn.swap(turn::WORK, Ordering::AcqRel) == turn::ASLEEP {
             self.wake();
         }
-        Ok(())
+        None
     }
 
     /// The card, and the boundary events of its cycle. What the cycle panicked with goes on here, and the card is lost with it.

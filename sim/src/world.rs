@@ -231,8 +231,8 @@ impl World {
         let measures = matches!(&self.threads, Threads::Measured(_, pace) if pace.measures());
         let begun = measures.then(Instant::now);
         let lent = partner.and_then(|partner| match partner.begin(self.cards.pop()?, self.cycle, self.ticks, self.trace.is_some()) {
-            Ok(()) => Some(partner),
-            Err(card) => {
+            None => Some(partner),
+            Some(card) => {
                 self.cards.push(card);
                 None
             }
