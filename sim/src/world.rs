@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The variable of the environment that says on how many threads a world of two cards runs, whatever its configuration says: 1 or 2.
+/// The variable of the environment that says on how many threads a world of two cards runs whose configuration leaves it open: 1 or 2.
 pub const THREADS: &str = "FERRIC_SIM_THREADS";
 
 /// On which threads two cards run.
@@ -26,8 +26,8 @@ impl Threads {
     fn of(cards: &[Card], configured: Option<usize>) -> Result<Self, Error> {
         let wanted = match std::env::var(THREADS).as_deref() {
             Err(_) => configured,
-            Ok("1") => Some(1),
-            Ok("2") => Some(2),
+            Ok("1") => configured.or(Some(1)),
+            Ok("2") => configured.or(Some(2)),
             Ok(other) => return Err(Error::Gateware(format!("{THREADS} is 1 or 2, not `{other}`"))),
         };
         // A twin's cycles are too short to be given to somebody else.
@@ -59,7 +59,7 @@ pub struct WorldConfig {
     pub tick_cycles: u64,
     /// Skip idle time: when nothing moves at any boundary, ticks pass without cycles.
     pub skip_idle: bool,
-    /// Threads on which two cards of gateware run: 1 or 2; `None`: what is faster, measured now and then, if the machine has two processors. No result depends on it.
+    /// Threads on which two cards of gateware run: 1 or 2; `None`: as [`THREADS`] says, or what is faster, measured now and then, if the machine has two processors. No result depends on it.
     pub threads: Option<usize>,
 }
 

@@ -107,6 +107,10 @@ fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
         };
         let mut command = Command::new(program);
         command.current_dir(home).stdin(Stdio::null()).env("CARGO_MANIFEST_DIR", home).env("LD_LIBRARY_PATH", &libraries);
+        // Programs that run beside each other leave a simulation no second processor.
+        if std::env::var_os(ferric_sim::world::THREADS).is_none() {
+            command.env(ferric_sim::world::THREADS, "1");
+        }
         jobs.push(Job { name, command });
     }
     if jobs.is_empty() {
