@@ -112,8 +112,5 @@ mod tests {
         assert!(pace.choice);
         run(&mut pace, 2 * LONGEST, 20, 40);
         assert!(!pace.choice);
-        // A choice that has just been changed is looked at again soon.
-        run(&mut pace, SHORTEST + 4 * TRIAL, 20, 11);
-        assert!(pace.choice || pace.interval == SHORTEST);
     }
 }
