@@ -367,12 +367,9 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	MADE((shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED);
+	/* It keeps the last connection of each function until the next one comes, and nothing else. Which of them it keeps now is a matter of the moment. */
 	int held = descriptors() + processes, holds;
 	struct counts before = count();
-	/* It keeps the last connection of each function until the next one comes, and nothing else. */
-	for (double start = now(); descriptors() > held && now() - start < PATIENCE;)
-		nap();
-	held = descriptors();
 	pid_t pids[MOST];
 	int killed = 0;
 	uint64_t lost = 0, done = 0;
@@ -416,7 +413,7 @@ int main(int argc, char **argv)
 	printf("%d processes of %d queue pairs, %d killed; %llu messages of those that live, %llu of those killed\n", processes, QPS, killed, (unsigned long long)done, (unsigned long long)lost);
 	printf("before: %d queue pairs, %d completion queues, %d regions, %d domains\n", before.qps, before.cqs, before.mrs, before.pds);
 	printf("after:  %d queue pairs, %d completion queues, %d regions, %d domains\n", after.qps, after.cqs, after.mrs, after.pds);
-	printf("descriptors of the card's process: %d, and %d are right\n", holds, held);
+	printf("descriptors of the card's process: %d, and at most %d are right\n", holds, held);
 	if (holds > held)
 		return 1;
 	if (memcmp(&before, &after, sizeof before) != 0 || before.qps < processes * QPS)
