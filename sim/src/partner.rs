@@ -163,3 +163,110 @@ impl Drop for Partner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{Body, CardConfig};
+    use crate::virtio::{NetCounters, Seat, SeatEdge};
+    use std::time::{Duration, Instant};
+
+    /// A function that breaks in the cycle that it is told of, and does nothing else.
+    struct Breaks;
+
+    impl Seat for Breaks {
+        fn cycle(&mut self, _edge: &mut SeatEdge) -> bool {
+            panic!("broken on purpose")
+        }
+        fn write(&mut self, _offset: u32, _bytes: &[u8]) {}
+        fn start_read(&mut self, _offset: u32, _bytes: usize) {}
+        fn take_read(&mut self) -> Option<[u8; 4]> {
+            None
+        }
+        fn start_reset(&mut self) {}
+        fn is_resetting(&self) -> bool {
+            false
+        }
+        fn receive(&mut self, _frame: &[u8]) {}
+        fn receive_backlog(&self) -> usize {
+            0
+        }
+        fn idle(&self) -> bool {
+            true
+        }
+        fn counters(&self) -> NetCounters {
+            NetCounters::default()
+        }
+    }
+
+    fn card() -> Card {
+        Card::new(&CardConfig { body: Body::Twin, width: 64, engines: "roce", ..Default::default() }, 0).unwrap()
+    }
+
+    /// A cycle by the partner, who is woken as often as it takes.
+    fn cycle(partner: &Partner, mut card: Card, number: u64) -> Card {
+        while let Some(back) = partner.begin(card, number, 0, false) {
+            card = back;
+        }
+        partner.finish().0
+    }
+
+    /// It sleeps when nobody wants anything, gives the card back that finds it asleep, and wakes from that.
+    #[test]
+    fn it_sleeps_and_wakes() {
+        let partner = Partner::start().unwrap();
+        let mut card = card();
+        for round in 0..3 {
+            for number in 0..1000 {
+                card = cycle(&partner, card, number);
+            }
+            let begun = Instant::now();
+            while partner.shared.turn.load(Ordering::Acquire) != turn::ASLEEP {
+                assert!(begun.elapsed() < Duration::from_secs(20), "round {round}: it does not sleep");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            card = partner.begin(card, 0, 0, false).expect("nobody runs a card asleep");
+        }
+    }
+
+    /// A panic in its card's cycle is one of whoever waits for the card, and the partner is there for the next one.
+    #[test]
+    fn a_panic_comes_through() {
+        let partner = Partner::start().unwrap();
+        let mut broken = card();
+        broken.virtio.push(Box::new(Breaks));
+        let panic = catch_unwind(AssertUnwindSafe(|| cycle(&partner, broken, 0))).err().expect("a panic");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"broken on purpose"));
+        cycle(&partner, card(), 1);
+    }
+
+    /// Whoever panics between both calls leaves a card behind, and the partner ends all the same.
+    #[test]
+    fn it_ends_with_a_card_in_hand() {
+        let partner = Partner::start().unwrap();
+        let mut card = card();
+        while let Some(back) = partner.begin(card, 0, 0, false) {
+            card = back;
+        }
+        drop(partner);
+    }
+
+    /// A copy of the process knows that there is no such thread in it, and does not wait for it to end.
+    #[test]
+    fn a_copy_of_the_process_has_lost_it() {
+        let partner = Partner::start().unwrap();
+        assert!(!partner.lost());
+        // SAFETY: the child calls nothing but what is below, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let lost = partner.lost();
+            drop(partner);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(if lost { 0 } else { 1 }) };
+        }
+        let mut status = -1;
+        // SAFETY: `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
+}

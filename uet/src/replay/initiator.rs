@@ -40,37 +40,29 @@ fn said(step: &Step) -> Result<(u16, Said), String> {
         key: 0,
         total: total.into(),
     };
+    // Standard headers of a first and of a later packet are records of their own, with the same fields here.
+    macro_rules! standard {
+        ($h:ident) => {
+            (
+                $h.message_id(),
+                Said {
+                    opcode: $h.opcode(),
+                    flags: [$h.dc(), $h.ie(), $h.rel(), $h.hd()],
+                    job: $h.job_id(),
+                    generation: $h.generation(),
+                    pid: $h.pid(),
+                    index: $h.index(),
+                    offset: $h.offset(),
+                    initiator: $h.initiator(),
+                    key: $h.key(),
+                    total: $h.request_length(),
+                },
+            )
+        };
+    }
     let (id, said) = match step.parsed.ses {
-        Ses::First(h, _) => (
-            h.message_id(),
-            Said {
-                opcode: h.opcode(),
-                flags: [h.dc(), h.ie(), h.rel(), h.hd()],
-                job: h.job_id(),
-                generation: h.generation(),
-                pid: h.pid(),
-                index: h.index(),
-                offset: h.offset(),
-                initiator: h.initiator(),
-                key: h.key(),
-                total: h.request_length(),
-            },
-        ),
-        Ses::Next(h, _) => (
-            h.message_id(),
-            Said {
-                opcode: h.opcode(),
-                flags: [h.dc(), h.ie(), h.rel(), h.hd()],
-                job: h.job_id(),
-                generation: h.generation(),
-                pid: h.pid(),
-                index: h.index(),
-                offset: h.offset(),
-                initiator: h.initiator(),
-                key: h.key(),
-                total: h.request_length(),
-            },
-        ),
+        Ses::First(h, _) => standard!(h),
+        Ses::Next(h, _) => standard!(h),
         Ses::Small(h, _) => (0, short(h.opcode(), h.dc(), h.ie(), h.rel(), h.generation(), h.job_id(), h.pid(), h.index(), h.offset(), h.request_length())),
         Ses::Medium(h, _) => (0, short(h.opcode(), h.dc(), h.ie(), h.rel(), h.generation(), h.job_id(), h.pid(), h.index(), h.data(), h.request_length())),
         _ => return Err("a request without a request header".into()),
