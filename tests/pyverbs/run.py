@@ -3,6 +3,7 @@
 The tests ask sysfs for the IP address of a card, and connect two processes by one address of one card. Here the addresses are those that
 `ferric run` gives, and the process that connects has the second card."""
 import errno
+import ipaddress
 import os
 import sys
 import time
@@ -10,9 +11,9 @@ import unittest
 from importlib.machinery import SourceFileLoader
 
 ADDRESSES = {'ferric0': '10.0.0.1', 'ferric1': '10.0.0.2'}
-SERVER, CLIENT = ADDRESSES.values()
-# Of the first card's second function.
-SECOND = '10.0.1.1'
+SERVER = ADDRESSES['ferric0']
+# Seconds in which a process that has ended must have let go of its function of a card.
+PATIENCE = 10
 
 folder = os.path.join(sys.argv.pop(1), 'usr')
 sys.path.insert(0, os.path.join(folder, 'lib/python3/dist-packages'))
@@ -26,6 +27,7 @@ import tests.base_rdmacm
 import tests.rdmacm_utils
 import tests.test_rss_traffic
 from pyverbs.cmid import AddrInfo
+from pyverbs.device import Context
 from pyverbs.pyverbs_error import PyverbsRDMAError
 
 
@@ -33,12 +35,30 @@ def with_address(case, dev, port, index):
     case.args.append([dev, port, index, ADDRESSES[dev], None])
 
 
-def of_client(src=None, **others):
-    return AddrInfo(src=CLIENT if src == SERVER else src, **others)
+def from_address(address):
+    """The tests' address information, in which the passive side's address is this one as a source."""
+    return lambda src=None, **others: AddrInfo(src=address if src == SERVER else src, **others)
 
 
-def of_second_function(src=None, **others):
-    return AddrInfo(src=SECOND if src == SERVER else src, **others)
+def own_address(context):
+    """The address of the function that this process was given."""
+    gids = (context.query_gid(1, index).gid for index in range(context.query_port(1).gid_tbl_len))
+    last = next(gid for gid in gids if gid.startswith('0000:0000:0000:0000:0000:ffff:')).split(':')[-2:]
+    return str(ipaddress.IPv4Address(int(''.join(last), 16)))
+
+
+def opened(card, first):
+    """That card, open: a process has one function of it as long as it has it open. With `first` it is the card's first function, whose address the
+    tests know: a process that has ended or closed the card lets go of its function a moment later."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        context = Context(name=card)
+        if not first or own_address(context) == ADDRESSES[card]:
+            return context
+        context.close()
+        if time.monotonic() > end:
+            raise TimeoutError(f'the first function of {card} is in use')
+        time.sleep(0.05)
 
 
 class Unhurried:
@@ -58,13 +78,11 @@ two_nodes = tests.base.RDMACMBaseTest.two_nodes_rdmacm_traffic
 
 def on_two_cards(case, connection_resources, test_flow, **others):
     def flow(passive, **arguments):
-        # The first process lets go of a card that it has closed within 50 ms; this one wants it.
-        time.sleep(0.2)
-        if not passive:
-            tests.base_rdmacm.AddrInfo = tests.rdmacm_utils.AddrInfo = of_client
-        elif test_flow.__name__ == 'rdmacm_multicast_traffic':
-            # The first process keeps the card open, of which it has asked whether it has groups.
-            tests.base_rdmacm.AddrInfo = tests.rdmacm_utils.AddrInfo = of_second_function
+        # In the tests of multicast the process that starts these two has the first card open, of which it has asked whether it has groups; nobody
+        # connects to the address there.
+        first = not passive or test_flow.__name__ != 'rdmacm_multicast_traffic'
+        case.card = opened('ferric0' if passive else 'ferric1', first)
+        tests.base_rdmacm.AddrInfo = tests.rdmacm_utils.AddrInfo = from_address(own_address(case.card))
         case.syncer = Unhurried(case.syncer)
         test_flow(passive=passive, **arguments)
 
