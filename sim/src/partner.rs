@@ -1,6 +1,7 @@
 //! A second thread for the second card. Within a cycle two cards know nothing of each other, and of a cycle of gateware the model takes nearly all of the time.
 //!
-//! Which thread runs a card changes no result: frames and boundary events are collected in the order of the cards, whoever ran them.
+//! Which thread runs a card changes no result: frames and boundary events are collected in the order of the cards, whoever ran them. The exception is memory of the
+//! process that is mapped at both cards: of two accesses to the same bytes in one cycle either may be first, as on hardware. Memory of other devices is not run so at all.
 use crate::card::Card;
 use crate::trace::Event;
 use std::any::Any;

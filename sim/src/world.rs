@@ -59,7 +59,8 @@ pub struct WorldConfig {
     pub tick_cycles: u64,
     /// Skip idle time: when nothing moves at any boundary, ticks pass without cycles.
     pub skip_idle: bool,
-    /// Threads on which two cards of gateware run: 1 or 2; `None`: as [`THREADS`] says, or what is faster, measured now and then, if the machine has two processors. No result depends on it.
+    /// Threads on which two cards of gateware run: 1 or 2; `None`: as [`THREADS`] says, or what is faster, measured now and then, if the machine has two processors. No result depends on it, but for bytes of one memory mapped at both
+    /// cards that both touch in the same cycle, one of them writing: as on two cards of hardware nothing says who is first. With 1 that is the first card, always.
     pub threads: Option<usize>,
 }
 

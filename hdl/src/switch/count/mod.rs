@@ -13,8 +13,10 @@ use rust_hdl::prelude::*;
 pub const FRAMES: usize = 40;
 pub const BYTES: usize = 48;
 pub const TICK: usize = 24;
-/// Bits of a frame's length.
+/// Bits of a frame's length; of their sum with as many of the bytes; of the bytes above.
 const LEN: usize = 17;
+const CARRY: usize = LEN + 1;
+const ABOVE: usize = BYTES - LEN;
 /// Bits of the clock, of which the upper ones are the tick.
 const CLOCK: usize = 38;
 /// log2 of a tick's cycles.
@@ -78,7 +80,10 @@ pub struct Count<const LG: usize> {
     was2: DFF<Use>,
     follows2: DFF<Bit>,
     was: Signal<Local, Use>,
-    sum: Sum<BYTES>,
+    /// The bytes: the lower bits with the frame's, and beside that the upper ones with a carry, so that only the choice waits for it.
+    sum: Sum<CARRY>,
+    carried: PlusOne<ABOVE>,
+    above: Signal<Local, Bits<ABOVE>>,
     one: PlusOne<FRAMES>,
     // Stage 3: they are written
     writes3: DFF<Bit>,
@@ -149,15 +154,20 @@ impl<const LG: usize> Logic for Count<LG> {
         if self.follows2.q.val() {
             self.was.next = self.now3.q.val();
         }
-        self.sum.a.next = self.was.val().bytes;
-        self.sum.b.next = bit_cast::<BYTES, LEN>(self.len2.q.val());
+        self.sum.a.next = bit_cast::<CARRY, LEN>(self.was.val().bytes.get_bits::<LEN>(0));
+        self.sum.b.next = bit_cast::<CARRY, LEN>(self.len2.q.val());
+        self.carried.a.next = self.was.val().bytes.get_bits::<ABOVE>(LEN);
+        self.above.next = self.was.val().bytes.get_bits::<ABOVE>(LEN);
+        if self.sum.y.val().get_bit(LEN) {
+            self.above.next = self.carried.y.val();
+        }
         self.one.a.next = self.was.val().frames;
         self.writes3.d.next = self.adds2.q.val() | self.zeros2.q.val();
         self.asks3.d.next = self.asks2.q.val();
         self.flow3.d.next = self.flow2.q.val();
         self.was3.d.next = self.was.val();
         self.now3.d.next.frames = self.one.y.val();
-        self.now3.d.next.bytes = self.sum.y.val();
+        self.now3.d.next.bytes = (bit_cast::<BYTES, ABOVE>(self.above.val()) << LEN as u64) | bit_cast::<BYTES, LEN>(self.sum.y.val().get_bits::<LEN>(0));
         self.now3.d.next.last = self.tick.val();
         if self.zeros2.q.val() {
             self.now3.d.next.frames = bits::<FRAMES>(0);
