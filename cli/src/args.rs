@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{address, interop, pingpong, run, serve, target};
+use crate::{address, dump, interop, pingpong, run, serve, target, vf};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -103,6 +103,12 @@ pub enum Command {
     /// The program finds two cards, ferric0 and ferric1, on one wire; all of them are gone when it ends. Exit status: the program's; 128 and a signal's number; 125: the cards
     /// could not be started; 126, 127: the program could not.
     Run(run::Options),
+    /// Virtual functions of a card, which others use then: an SR-IOV card has them when its physical function's owner says so
+    Vf {
+        /// What to do.
+        #[command(subcommand)]
+        command: vf::Command,
+    },
     /// Simulated cards
     Card {
         /// What to do with them.
@@ -127,6 +133,8 @@ pub enum Command {
 pub enum CardCommand {
     /// Serve cards over vfio-user, for `ferric` and other drivers, or as vfio-user-pci in QEMU
     Serve(serve::Options),
+    /// Print the configuration space of served functions that nobody uses, for `lspci -F - -vvv`
+    Dump(dump::Options),
 }
 
 /// Options of `perf`.

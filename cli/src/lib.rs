@@ -3,6 +3,7 @@ pub mod address;
 pub mod args;
 pub mod capture;
 pub mod device;
+pub mod dump;
 mod generate;
 pub mod inspect;
 pub mod interop;
@@ -13,6 +14,7 @@ pub mod run;
 pub mod selftest;
 pub mod serve;
 pub mod target;
+pub mod vf;
 
 use args::{CardCommand, Cli, Command, Perf};
 use clap::Parser;
@@ -55,7 +57,9 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Address(options) => run_address(options),
         Command::Pingpong(options) => run_pingpong(options),
         Command::Interop(options) => run_interop(options),
+        Command::Vf { command } => vf::run(&sysfs, command),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
+        Command::Card { command: CardCommand::Dump(options) } => dump::run(options),
         Command::Target { command } => target::run(command),
         Command::Run(options) => std::process::exit(run::status(options).into()),
     }

@@ -146,6 +146,7 @@ impl Options {
             cards: (0..self.cards).map(|_| CardConfig { body, functions: self.functions.into(), ..ServeConfig::card(width) }).collect(),
             endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect(), self.functions),
             shared: true,
+            sriov: false,
             wire: if self.cards == 2 { WireConfig::Peer } else { WireConfig::None },
             link: LinkConfig { faults, delay, ..LinkConfig::default() },
             capture: self.pcap.clone(),

@@ -23,6 +23,9 @@ pub struct Options {
     /// Sockets of virtual functions of the first card, from function 1 on.
     #[arg(long)]
     pub vf_socket: Vec<PathBuf>,
+    /// Virtual functions of each card, which are there when the owner of its physical function enables them (`ferric vf`): SR-IOV. Their sockets are PATH.1 and so on.
+    #[arg(long, default_value_t = 0, conflicts_with_all = ["vf_socket", "shared"], value_parser = clap::value_parser!(u16).range(0..MOST_FUNCTIONS as i64))]
+    pub vfs: u16,
     /// Whoever connects to a card gets its next free function: as many processes may use the card as it has functions. Those after the first have sockets, too: PATH.1 and so on.
     #[arg(long, conflicts_with = "vf_socket")]
     pub shared: bool,
@@ -107,6 +110,11 @@ pub fn all_functions(physical: Vec<Endpoint>, functions: u16) -> Vec<Endpoint> {
 }
 
 impl Options {
+    /// Native functions of each card.
+    fn native(&self) -> u16 {
+        self.functions.max((self.vfs + 1).next_power_of_two())
+    }
+
     fn config(&self) -> ServeConfig {
         let wire = self.wire.clone().unwrap_or(if self.socket.len() > 1 { WireConfig::Peer } else { WireConfig::None });
         let physical = self.socket.iter().enumerate().map(|(card, s)| Endpoint { card, function: 0, socket: s.clone() });
@@ -122,7 +130,7 @@ impl Options {
                 _ => (0, text.as_str()),
             };
             // The server says that there is no such card.
-            let number = self.functions + virtio.get(card).map_or(0, Vec::len) as u16;
+            let number = self.native() + virtio.get(card).map_or(0, Vec::len) as u16;
             if let Some(own) = virtio.get_mut(card) {
                 own.push(FunctionConfig { pairs: self.pairs, without: self.without.iter().fold(0, |all, bit| all | bit), ..FunctionConfig::new(card as u16, number) });
             }
@@ -130,6 +138,7 @@ impl Options {
         }
         ServeConfig {
             shared: self.shared,
+            sriov: self.vfs > 0,
             cards: self
                 .socket
                 .iter()
@@ -137,12 +146,19 @@ impl Options {
                 .map(|(_, virtio)| CardConfig {
                     virtio,
                     body: if self.twin { Body::Twin } else { Body::Gateware },
-                    functions: self.functions.into(),
+                    functions: self.native().into(),
                     engines: self.engines,
                     ..ServeConfig::card(self.width)
                 })
                 .collect(),
-            endpoints: if self.shared { all_functions(physical, self.functions) } else { physical.into_iter().chain(virtuals).collect() }.into_iter().chain(guests).collect(),
+            endpoints: match (self.shared, self.vfs) {
+                (true, _) => all_functions(physical, self.functions),
+                (false, 0) => physical.into_iter().chain(virtuals).collect(),
+                (false, vfs) => all_functions(physical, vfs + 1),
+            }
+            .into_iter()
+            .chain(guests)
+            .collect(),
             wire,
             link: LinkConfig { delay: if self.twin { 0 } else { LinkConfig::default().delay }, ..LinkConfig::default() },
             capture: self.pcap.clone(),
@@ -164,6 +180,9 @@ pub fn raise_descriptors() -> Option<libc::rlimit> {
     (unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &most) } == 0).then_some(limit)
 }
 
+/// What [`wait`] says of a simulation that has died.
+pub const PANIC: &str = "the simulation has ended with a panic; its message is above";
+
 /// From now on SIGINT and SIGTERM end [`wait`] instead of the process.
 pub fn catch_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -172,14 +191,14 @@ pub fn catch_signals() {
     }
 }
 
-/// Says that what is served is ready, and returns at SIGINT or SIGTERM. Errors: it has died.
-pub fn wait(died: impl Fn() -> bool) -> Result<(), Error> {
+/// Says that it is ready, and returns at SIGINT or SIGTERM. Errors: what it depends on has died, of which `end` says how.
+pub fn wait(end: &str, died: impl Fn() -> bool) -> Result<(), Error> {
     println!("ready");
     // A script reads this through a pipe.
     let _ = std::io::stdout().flush();
     while !STOP.load(Ordering::Relaxed) {
         if died() {
-            return Err(Error::Serve("the simulation has ended with a panic; its message is above".into()));
+            return Err(Error::Serve(end.into()));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -199,14 +218,17 @@ fn network(c: &NetCounters) -> serde_json::Value {
 pub fn run(options: &Options) -> Result<(), Error> {
     catch_signals();
     raise_descriptors();
+    if options.vfs >= FUNCTIONS && !options.twin {
+        return Err(Error::Serve(format!("gateware has up to {} virtual functions; with --twin there may be {}", FUNCTIONS - 1, MOST_FUNCTIONS - 1)));
+    }
     let config = options.config();
     let server = Server::start(&config)?;
     for e in &config.endpoints {
-        let kind = if e.function >= options.functions { "virtio function" } else { "function" };
+        let kind = if e.function >= options.native() { "virtio function" } else { "function" };
         println!("serving card {} {kind} {} at {}", e.card, e.function, e.socket.display());
     }
-    wait(|| server.has_died())?;
-    let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i), (e.function >= options.functions).then(|| server.network(i)))).collect();
+    wait(PANIC, || server.has_died())?;
+    let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i), (e.function >= options.native()).then(|| server.network(i)))).collect();
     if options.json {
         let list: Vec<_> = functions.iter().map(|(e, c, net)| {
             serde_json::json!({ "card": e.card, "function": e.function, "dma_reads": c.dma_passed[0], "dma_writes": c.dma_passed[1], "dma_refused": c.dma_refused,

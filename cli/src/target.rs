@@ -269,7 +269,7 @@ fn simulate(_: &Serve) -> Result<(), Box<dyn Error>> {
 fn simulate(options: &Serve) -> Result<(), Box<dyn Error>> {
     serve::catch_signals();
     let server = BoardServer::start(&BoardConfig { wire: options.wire.clone(), capture: options.pcap.clone() })?;
-    serve::wait(|| server.has_died())?;
+    serve::wait(serve::PANIC, || server.has_died())?;
     let c = server.counters();
     if options.json {
         println!("{}", json!({ "cycles": c.cycles, "frames_in": c.frames[0], "frames_out": c.frames[1], "frames_dropped": c.dropped }));

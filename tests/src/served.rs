@@ -33,7 +33,7 @@ pub fn looped(functions: u16) -> (MutexGuard<'static, ()>, Server, Vec<PathBuf>)
     let dir = scratch();
     let sockets: Vec<PathBuf> = (0..functions).map(|f| dir.join(format!("f{f}.sock"))).collect();
     let endpoints = sockets.iter().zip(0..).map(|(s, function)| Endpoint { card: 0, function, socket: s.clone() }).collect();
-    let config = ServeConfig { cards: vec![ServeConfig::card(64)], endpoints, wire: WireConfig::Loop, link: LinkConfig::default(), shared: false, capture: None, seed: 1 };
+    let config = ServeConfig { cards: vec![ServeConfig::card(64)], endpoints, wire: WireConfig::Loop, link: LinkConfig::default(), shared: false, sriov: false, capture: None, seed: 1 };
     (alone, Server::start(&config).expect("a server"), sockets)
 }
 

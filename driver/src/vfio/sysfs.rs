@@ -198,6 +198,39 @@ impl Sysfs {
         self.rebind(name, "\n")
     }
 
+    /// Has the kernel show `count` virtual functions of a physical one, whose driver has to support that. Those that are there go first: the kernel changes no number but from or to 0.
+    pub fn set_virtual_functions(&self, name: &str, count: u16) -> Result<()> {
+        let fail = |problem: String, mend: String, errno| Error::Open { device: name.into(), problem, mend, errno };
+        let folder = address(name).map(|a| self.device(&a)).filter(|d| d.exists());
+        let folder = folder.ok_or_else(|| fail("there is no such PCI function".into(), "see which there are: ferric list".into(), libc::ENODEV))?;
+        let read = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u16>().ok();
+        let (Some(total), Some(now)) = (read("sriov_totalvfs"), read("sriov_numvfs")) else {
+            return Err(fail("it has no virtual functions".into(), "see which functions are physical: ferric list".into(), libc::ENODEV));
+        };
+        if count > total {
+            return Err(fail(format!("{count} virtual functions are wanted, and the card has {total}"), "ask for fewer".into(), libc::ERANGE));
+        }
+        let write = |count: u16| {
+            fs::write(folder.join("sriov_numvfs"), count.to_string()).map_err(|e| {
+                let mend = match e.kind() {
+                    io::ErrorKind::PermissionDenied => "this needs root: run it with sudo".to_string(),
+                    _ => format!("{VFIO_PCI} enables them only when it is told that it may: echo 1 | sudo tee /sys/module/vfio_pci/parameters/enable_sriov"),
+                };
+                fail(format!("sriov_numvfs: {e}"), mend, e.raw_os_error().unwrap_or(0))
+            })
+        };
+        if now == count {
+            return Ok(());
+        }
+        if now > 0 {
+            write(0)?;
+        }
+        if count > 0 {
+            write(count)?;
+        }
+        Ok(())
+    }
+
     fn rebind(&self, name: &str, to: &str) -> Result<()> {
         let address = address(name).filter(|a| self.device(a).exists()).ok_or_else(|| Error::Open {
             device: name.into(),

@@ -163,6 +163,25 @@ fn numbers_of_errors_are_found_behind_those_of_the_crates() {
 }
 
 #[test]
+fn virtual_functions_are_the_kernels_to_enable() {
+    let t = Tree::ready("sriov");
+    let sysfs = t.sysfs();
+    let refusal = |name: &str, count| sysfs.set_virtual_functions(name, count).unwrap_err().to_string();
+    assert!(refusal(CARD, 1).contains("it has no virtual functions") && refusal("0000:09:00.0", 1).contains("no such PCI function"));
+    let (total, number) = (format!("sys/bus/pci/devices/{CARD}/sriov_totalvfs"), format!("sys/bus/pci/devices/{CARD}/sriov_numvfs"));
+    t.file(&total, "3\n");
+    t.file(&number, "0\n");
+    let now = || fs::read_to_string(t.0.join(&number)).unwrap();
+    assert!(refusal(CARD, 4).contains("the card has 3"));
+    sysfs.set_virtual_functions("03:00.0", 2).unwrap();
+    assert_eq!(now(), "2");
+    sysfs.set_virtual_functions(CARD, 3).unwrap();
+    assert_eq!(now(), "3");
+    sysfs.set_virtual_functions(CARD, 0).unwrap();
+    assert_eq!(now(), "0");
+}
+
+#[test]
 fn binding_writes_what_the_kernel_wants() {
     let t = Tree::ready("bind");
     let sysfs = t.sysfs();

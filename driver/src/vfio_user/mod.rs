@@ -6,6 +6,7 @@
 //! the card: pages that it shares with a child of fork(2) are copied for whoever writes first, and the server finds this process's.
 pub mod client;
 pub mod socket;
+pub mod sriov;
 pub mod wire;
 
 use crate::device::{Device, DmaAccess};
@@ -79,6 +80,9 @@ impl VfioUserDevice {
                 (io::ErrorKind::ConnectionRefused, _) => ("nothing listens there any more".into(), format!("remove it and start a server: rm {shown}; ferric card serve --socket {shown}")),
                 (io::ErrorKind::PermissionDenied, _) => ("the socket is another user's".into(), format!("give it away: sudo chown $USER {shown}")),
                 (_, Some(libc::EMFILE | libc::ENFILE)) => (format!("{e}"), "raise the limit on open files: ulimit -n".into()),
+                (_, Some(libc::ENODEV)) => {
+                    ("the card has no such function now: its physical function has not enabled it, or does no longer".into(), "enable virtual functions: ferric vf enable".into())
+                }
                 (_, Some(libc::EBUSY)) => ("the card is in use by another process".into(), format!("see which: ss -xp | grep {shown}")),
                 _ => (format!("it does not answer as a vfio-user server: {e}"), format!("see what listens: ss -xlp | grep {shown}")),
             };

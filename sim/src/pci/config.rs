@@ -36,6 +36,28 @@ pub const AER_CONTROL: usize = AER + 0x18;
 pub const AER_HEADER_LOG: usize = AER + 0x1c;
 /// Single root I/O virtualisation (physical function only).
 pub const SRIOV: usize = 0x140;
+/// The capability's identifier.
+const SRIOV_ID: u16 = 0x10;
+/// Its control register.
+pub const SRIOV_CONTROL: usize = SRIOV + 0x08;
+/// How many virtual functions there may be.
+pub const SRIOV_TOTAL_VFS: usize = SRIOV + 0x0e;
+/// How many there are, once they are enabled.
+pub const SRIOV_NUM_VFS: usize = SRIOV + 0x10;
+/// Routing IDs between the physical function and its first virtual one, and, behind that, between virtual ones.
+pub const SRIOV_OFFSET: usize = SRIOV + 0x14;
+/// System page size: a bit for each size, from 4 KiB on.
+pub const SRIOV_PAGE_SIZE: usize = SRIOV + 0x20;
+/// First of the BAR registers of the virtual functions, which have one behind the other there.
+pub const SRIOV_BARS: usize = SRIOV + 0x24;
+/// SR-IOV control: the virtual functions are there.
+pub const VF_ENABLE: u16 = 1 << 0;
+/// SR-IOV control: memory space enable of the virtual functions.
+pub const VF_MEMORY: u16 = 1 << 3;
+/// SR-IOV control: routing IDs may go beyond function 7 of a device.
+const ARI_HIERARCHY: u16 = 1 << 4;
+/// Page sizes that every physical function has to support: 4, 8, 64 and 256 KiB, 1 and 4 MiB.
+const PAGE_SIZES: u32 = 0x553;
 /// Alternative routing-ID interpretation.
 pub const ARI: usize = 0x180;
 /// Device serial number.
@@ -74,7 +96,12 @@ pub struct Effect {
     pub reset: bool,
     /// The command register changed.
     pub command: bool,
+    /// The control register of SR-IOV was written.
+    pub virtuals: bool,
 }
+
+/// BARs of virtual functions, with their bytes where pages are no larger.
+const VF_BARS: [(u32, u32); 2] = [(pci::BAR_WINDOW, pci::BAR_WINDOW_SIZE), (pci::BAR_MSIX, pci::BAR_MSIX_SIZE)];
 
 /// Who a function is: identifiers of maker and device, of the subsystem, and the revision.
 #[derive(Clone, Copy, Debug)]
@@ -163,19 +190,18 @@ impl ConfigSpace {
         let mut b = Builder::endpoint(identity, 0, if physical { SRIOV } else { ARI });
         if physical {
             let functions = functions as u32 - 1;
-            b.extended(SRIOV, 0x10, 1, ARI)
-                // VF enable and memory space enable.
-                .field(SRIOV + 8, 2, 0, 0x0009, 0)
-                .field(SRIOV + 0x0c, 4, functions << 16 | functions, 0, 0)
-                .field(SRIOV + 0x10, 2, 0, 3, 0)
+            b.extended(SRIOV, SRIOV_ID, 1, ARI)
+                .field(SRIOV_CONTROL, 2, 0, u32::from(VF_ENABLE | VF_MEMORY | ARI_HIERARCHY), 0)
+                .field(SRIOV_TOTAL_VFS - 2, 4, functions << 16 | functions, 0, 0)
+                .field(SRIOV_NUM_VFS, 2, 0, 0xffff, 0)
                 // First virtual function is function 1, stride 1.
-                .field(SRIOV + 0x14, 4, 1 << 16 | 1, 0, 0)
+                .field(SRIOV_OFFSET, 4, 1 << 16 | 1, 0, 0)
                 .field(SRIOV + 0x1a, 2, pci::VF_DEVICE_ID as u32, 0, 0)
-                // Page sizes: 4 KiB to 64 KiB.
-                .field(SRIOV + 0x1c, 4, 0x15, 0, 0)
-                .field(SRIOV + 0x20, 4, 1, 0x15, 0)
-                .bar(SRIOV + 0x24, pci::BAR_WINDOW_SIZE)
-                .bar(SRIOV + 0x2c, pci::BAR_MSIX_SIZE);
+                .field(SRIOV_PAGE_SIZE - 4, 4, PAGE_SIZES, 0, 0)
+                .field(SRIOV_PAGE_SIZE, 4, 1, PAGE_SIZES, 0);
+            for (bar, size) in VF_BARS {
+                b.bar(SRIOV_BARS + 4 * bar as usize, size);
+            }
         }
         b.extended(ARI, 0x0e, 1, SERIAL).field(ARI + 4, 2, ((function + 1) % functions) as u32 * 0x100, 0, 0);
         b.serial(serial)
@@ -196,15 +222,47 @@ impl ConfigSpace {
     /// Writes bytes as software does.
     pub fn write(&mut self, offset: usize, data: &[u8]) -> Effect {
         let mut effect = Effect::default();
+        let enabled = self.has_virtuals();
         for (i, d) in data.iter().enumerate() {
             let Some(at) = offset.checked_add(i).filter(|at| *at < SIZE) else { break };
             let old = self.bytes[at];
-            let w = self.writable[at];
+            // How many there are and how large their pages are is settled while they are there.
+            let settled = enabled && ((SRIOV_NUM_VFS..SRIOV_NUM_VFS + 2).contains(&at) || (SRIOV_PAGE_SIZE..SRIOV_PAGE_SIZE + 4).contains(&at));
+            let w = if settled { 0 } else { self.writable[at] };
             self.bytes[at] = (old & !w | d & w) & !(d & self.clear[at]);
             effect.reset |= at == DEVICE_CONTROL + 1 && d & FLR != 0;
             effect.command |= (COMMAND..COMMAND + 2).contains(&at) && self.bytes[at] != old;
+            effect.virtuals |= self.is_physical() && (SRIOV_CONTROL..SRIOV_CONTROL + 2).contains(&at);
+        }
+        if self.is_physical() && !enabled {
+            self.settle_virtuals();
         }
         effect
+    }
+
+    /// It has the capability of SR-IOV.
+    fn is_physical(&self) -> bool {
+        self.dword(SRIOV) as u16 == SRIOV_ID
+    }
+
+    fn has_virtuals(&self) -> bool {
+        self.is_physical() && self.word(SRIOV_CONTROL) & VF_ENABLE != 0
+    }
+
+    /// What follows from a write while there were no virtual functions: more of them than there may be are not enabled (the specification leaves that open), and each has a page at
+    /// least in each of its BARs.
+    fn settle_virtuals(&mut self) {
+        if self.word(SRIOV_NUM_VFS) > self.word(SRIOV_TOTAL_VFS) {
+            self.bytes[SRIOV_CONTROL] &= !(VF_ENABLE as u8);
+        }
+        // Without a bit, which software may not write, as with the smallest.
+        let page = 4096u32 << (self.dword(SRIOV_PAGE_SIZE) | 1 << PAGE_SIZES.ilog2()).trailing_zeros();
+        for (bar, size) in VF_BARS {
+            let (at, mask) = (SRIOV_BARS + 4 * bar as usize, !(size.max(page) - 1));
+            self.writable[at..at + 4].copy_from_slice(&mask.to_le_bytes());
+            let address = self.dword(at) & (mask | 0xf);
+            self.bytes[at..at + 4].copy_from_slice(&address.to_le_bytes());
+        }
     }
 
     /// A 16-bit register.
@@ -286,9 +344,9 @@ mod tests {
     #[test]
     fn writes_have_their_effects() {
         let mut c = ConfigSpace::new(0, pci::FUNCTIONS, 1);
-        assert_eq!(c.write(COMMAND, &[6, 0]), Effect { reset: false, command: true });
+        assert_eq!(c.write(COMMAND, &[6, 0]), Effect { command: true, ..Effect::default() });
         assert_eq!(c.write(COMMAND, &[6, 0]), Effect::default());
-        assert_eq!(c.write(DEVICE_CONTROL, &[0, 0x80]), Effect { reset: true, command: false });
+        assert_eq!(c.write(DEVICE_CONTROL, &[0, 0x80]), Effect { reset: true, ..Effect::default() });
         assert_eq!(c.word(DEVICE_CONTROL) & 0x8000, 0);
         // Beyond the end and across it.
         assert_eq!(c.write(usize::MAX, &[1, 2, 3]), Effect::default());
@@ -296,6 +354,42 @@ mod tests {
         let mut out = [0; 4];
         c.read(SIZE - 2, &mut out);
         assert_eq!(out, [0, 0, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn virtual_functions_are_settled_before_they_are_enabled() {
+        let mut c = ConfigSpace::new(0, pci::FUNCTIONS, 1);
+        let (on, total) = ((VF_ENABLE | VF_MEMORY).to_le_bytes(), pci::FUNCTIONS - 1);
+        // More than there are: not enabled.
+        c.write(SRIOV_NUM_VFS, &(total + 1).to_le_bytes());
+        assert_eq!(c.write(SRIOV_CONTROL, &on), Effect { virtuals: true, ..Effect::default() });
+        assert!(!c.has_virtuals());
+        c.write(SRIOV_NUM_VFS, &total.to_le_bytes());
+        c.write(SRIOV_CONTROL, &on);
+        assert!(c.has_virtuals());
+        // Enabled: neither their number nor their pages change.
+        c.write(SRIOV_NUM_VFS, &[1, 0]);
+        c.write(SRIOV_PAGE_SIZE, &[0x10, 0, 0, 0]);
+        assert_eq!((c.word(SRIOV_NUM_VFS), c.dword(SRIOV_PAGE_SIZE)), (total, 1));
+        c.reset();
+        assert!(!c.has_virtuals() && c.word(SRIOV_NUM_VFS) == 0);
+        // Those without the capability have none.
+        assert_eq!(ConfigSpace::new(1, pci::FUNCTIONS, 1).write(SRIOV_CONTROL, &on), Effect::default());
+    }
+
+    #[test]
+    fn a_virtual_function_has_whole_pages() {
+        let mut c = ConfigSpace::new(0, pci::FUNCTIONS, 1);
+        let mut sizes = |page: u32| {
+            c.write(SRIOV_PAGE_SIZE, &page.to_le_bytes());
+            [0, 8].map(|bar| {
+                c.write(SRIOV_BARS + bar, &[0xff; 8]);
+                (c.dword(SRIOV_BARS + bar) & !0xf).wrapping_neg()
+            })
+        };
+        assert_eq!(sizes(1 << 4), [pci::BAR_WINDOW_SIZE.max(1 << 16), 1 << 16]);
+        assert_eq!(sizes(1 << 10), [1 << 22; 2]);
+        assert_eq!(sizes(1), [pci::BAR_WINDOW_SIZE, pci::BAR_MSIX_SIZE]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Who may use a function: one client at a time. It is the client's hello that takes it; a connection alone holds nothing.
 use super::RESET_WAIT;
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +62,13 @@ impl Door {
             *state = State { used: Use::Client, stream: stream.try_clone().ok() };
             Inside(self.clone())
         })
+    }
+
+    /// Closes the connection of the client that is inside: the function is there no more.
+    pub fn expel(&self) {
+        if let Some(stream) = &self.state().stream {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

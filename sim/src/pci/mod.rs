@@ -12,6 +12,7 @@ pub mod function;
 pub mod hands;
 mod server;
 pub mod session;
+pub mod sriov;
 pub mod virtio;
 
 pub use server::{Endpoint, ServeConfig, Server};

@@ -4,6 +4,7 @@ use super::door::Door;
 use super::engine::Engine;
 use super::function::{Counters, Function};
 use super::session::{Seat, Session};
+use super::sriov::Virtuals;
 use crate::capture::Capture;
 use crate::card::CardConfig;
 use crate::error::Error;
@@ -54,6 +55,9 @@ pub struct ServeConfig {
     pub link: LinkConfig,
     /// Whoever connects to a card's socket gets the first function of the card that is free, of those that are served; else each socket is its function's own.
     pub shared: bool,
+    /// Virtual functions are there while their card's physical function has them enabled (SR-IOV); else all that are served are there always. A card's `TotalVFs` is the number of
+    /// its virtual functions that are served, which have the numbers from 1 on.
+    pub sriov: bool,
     /// Write a pcapng of the wire here.
     pub capture: Option<PathBuf>,
     /// Seed.
@@ -97,6 +101,9 @@ impl Server {
                 return Err(fail(format!("{} is given twice", e.socket.display())));
             }
         }
+        if config.sriov && config.shared {
+            return Err(fail("virtual functions that come and go have each a socket of their own"));
+        }
         // Sockets first: building a card can take minutes, a wrong name none.
         let listeners = config.endpoints.iter().map(|e| listen(&e.socket)).collect::<Result<Vec<_>, _>>()?;
         let sockets: Vec<PathBuf> = config.endpoints.iter().map(|e| e.socket.clone()).collect();
@@ -111,7 +118,7 @@ impl Server {
                 capture = Some(Capture::create(path)?)
             }
         }
-        let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(function(e, &config.cards[e.card]))).collect();
+        let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(function(e, config))).collect();
         let (runner, handle) = Engine::over(world, &functions, wire.clone(), capture);
         let mut server = Self { functions, engine: handle, frames_dropped: Arc::default(), service: Service::new("server"), sockets };
         server.service.push(std::thread::spawn(move || runner.run()));
@@ -120,7 +127,13 @@ impl Server {
             server.service.push(wire::pump(wire, server.service.stopped(), server.frames_dropped.clone(), move |frame| engine.frame(frame)));
         }
         let stop = server.service.stopped();
-        let seats: Vec<Seat> = server.functions.iter().enumerate().map(|(number, function)| Seat { function: function.clone(), number, door: Door::new(stop.clone()) }).collect();
+        let mut seats: Vec<Seat> = server.functions.iter().enumerate().map(|(number, function)| Seat { function: function.clone(), number, door: Door::new(stop.clone()), virtuals: None }).collect();
+        for card in 0..if config.sriov { n } else { 0 } {
+            let native = |seat: &Seat| seat.function.card == card && seat.function.virtio.is_none();
+            let served = seats.iter().filter(|seat| native(seat) && seat.function.number > 0);
+            let virtuals = Virtuals::new(served.map(|seat| (seat.function.number, seat.number, seat.door.clone())).collect());
+            seats.iter_mut().filter(|seat| native(seat)).for_each(|seat| seat.virtuals = Some(virtuals.clone()));
+        }
         for (seat, listener) in seats.iter().zip(listeners) {
             // A virtio function is its socket's alone: no program takes it for a native one.
             let shared = config.shared && seat.function.virtio.is_none();
@@ -168,10 +181,14 @@ impl Drop for Server {
 }
 
 /// The function behind an endpoint, native or virtio.
-fn function(endpoint: &Endpoint, card: &CardConfig) -> Function {
-    let native = card.functions as u16;
+fn function(endpoint: &Endpoint, config: &ServeConfig) -> Function {
+    let native = config.cards[endpoint.card].functions as u16;
     match endpoint.function.checked_sub(native) {
         Some(index) => Function::virtio(endpoint.card, index.into(), native),
+        None if config.sriov => {
+            let last = config.endpoints.iter().filter(|e| e.card == endpoint.card && e.function < native).map(|e| e.function).max();
+            Function::among(endpoint.card, endpoint.function, last.map_or(1, |last| last + 1))
+        }
         None => Function::among(endpoint.card, endpoint.function, native),
     }
 }

@@ -5,6 +5,7 @@ use super::config;
 use super::dma::{Errno, Mapping};
 use super::door::{Door, Inside};
 use super::function::Function;
+use super::sriov::Virtuals;
 use super::virtio;
 use ferric_abi::pci;
 use ferric_driver::vfio_user::socket::{send, Inbox, Message};
@@ -44,6 +45,8 @@ pub struct Seat {
     pub number: usize,
     /// Who has it.
     pub door: Arc<Door>,
+    /// The card's virtual functions, if they are there only while its physical function says so.
+    pub virtuals: Option<Arc<Virtuals>>,
 }
 
 /// A session.
@@ -56,6 +59,8 @@ pub struct Session {
     number: usize,
     /// Functions that its hello may take, the first that is free.
     seats: Arc<[Seat]>,
+    /// [`Seat::virtuals`] of the function that it has.
+    virtuals: Option<Arc<Virtuals>>,
     bar: Bar,
     /// Once it has said hello.
     inside: Option<Inside>,
@@ -75,7 +80,19 @@ impl Session {
     /// A session over `stream`, which is counted at the first of the seats until it has one; there is one at least.
     pub fn new(stream: UnixStream, seats: Arc<[Seat]>, engine: Handle) -> Self {
         let Seat { function, number, .. } = seats[0].clone();
-        Self { stream, inbox: Inbox::default(), bar: Bar::new(engine.clone(), number), function, engine, number, seats, inside: None, refused: false, silent: Arc::new(AtomicBool::new(true)) }
+        Self {
+            stream,
+            inbox: Inbox::default(),
+            bar: Bar::new(engine.clone(), number),
+            function,
+            engine,
+            number,
+            seats,
+            virtuals: None,
+            inside: None,
+            refused: false,
+            silent: Arc::new(AtomicBool::new(true)),
+        }
     }
 
     /// True until it says hello.
@@ -235,7 +252,15 @@ impl Session {
             return Err(libc::EINVAL);
         }
         self.silent.store(false, Ordering::Relaxed);
-        if let Some((seat, inside)) = self.seats.iter().find_map(|seat| Some((seat.clone(), seat.door.enter(&self.stream)?))) {
+        let is_there = |seat: &Seat| seat.virtuals.as_ref().is_none_or(|virtuals| virtuals.has(seat.function.number));
+        if !self.seats.iter().any(is_there) {
+            self.refused = true;
+            return Err(libc::ENODEV);
+        }
+        let entered = self.seats.iter().find_map(|seat| Some((seat.clone(), seat.door.enter(&self.stream)?)));
+        // It may have gone meanwhile: who has entered before that has been told, who has entered behind it sees it here.
+        if let Some((seat, inside)) = entered.filter(|(seat, _)| is_there(seat)) {
+            self.virtuals = seat.virtuals.clone();
             self.bar = Bar::new(self.engine.clone(), seat.number).of_virtio(seat.function.virtio.is_some()).until(seat.door.closing());
             (self.function, self.number, self.inside) = (seat.function, seat.number, Some(inside));
         }
@@ -317,6 +342,8 @@ impl Session {
     }
 
     fn master(&self, on: bool) {
+        // One that is there no more masters no bus, whatever its client has said meanwhile.
+        let on = on && self.virtuals.as_ref().is_none_or(|virtuals| virtuals.has(self.function.number));
         self.change_map(move |m| {
             m.enabled = on;
             Ok(())
@@ -324,8 +351,24 @@ impl Session {
         .unwrap_or_else(|e| log::error!("function {}: bus master enable was not passed on (errno {e})", self.function.number));
     }
 
+    /// The card's virtual functions are as this physical function says from now on; what those that go may do in memory ends here.
+    fn follow_virtuals(&self) {
+        let Some(virtuals) = self.virtuals.as_ref().filter(|_| self.function.number == 0) else { return };
+        for number in virtuals.follow(&self.function.state().config) {
+            let change = Box::new(|m: &mut super::dma::ClientMap| m.enabled = false);
+            self.engine.send(Command::Map { function: number, change }, MAP_LIMIT);
+        }
+    }
+
+    /// The function's memory answers.
+    fn answers(&self) -> bool {
+        self.function.state().memory_enabled() && self.virtuals.as_ref().is_none_or(|virtuals| virtuals.answers(self.function.number))
+    }
+
     fn reset(&mut self, limit: Duration) {
         self.function.state().reset();
+        // A physical function that is reset has no virtual ones.
+        self.follow_virtuals();
         self.master(false);
         let (done, wait) = sync_channel(1);
         let sent = self.engine.send(Command::Reset { function: self.number, done: Some(done) }, MAP_LIMIT);
@@ -348,7 +391,7 @@ impl Session {
                 None => self.function.state().config.read(at, out),
             },
             // Without memory space enable nobody answers.
-            _ if !self.function.state().memory_enabled() => out.fill(0xff),
+            _ if !self.answers() => out.fill(0xff),
             pci::BAR_WINDOW => self.bar.read(at as u32, out),
             _ => self.function.state().read_msix(at, out),
         }
@@ -370,9 +413,12 @@ impl Session {
             } else if effect.command {
                 self.master(master);
             }
+            if effect.virtuals {
+                self.follow_virtuals();
+            }
             return;
         }
-        if !self.function.state().memory_enabled() {
+        if !self.answers() {
             return;
         }
         match region {

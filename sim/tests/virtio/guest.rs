@@ -53,8 +53,16 @@ impl Served {
         let function = FunctionConfig { pairs: 1, ..FunctionConfig::new(0, 4) };
         let card = CardConfig { body: Body::Twin, virtio: vec![function], ..ServeConfig::card(64) };
         let endpoints = vec![Endpoint { card: 0, function: 0, socket: native.clone() }, Endpoint { card: 0, function: 4, socket: socket.clone() }];
-        let config =
-            ServeConfig { cards: vec![card], endpoints, wire: WireConfig::Udp { local, remote: wire.local_addr().unwrap() }, link: LinkConfig::default(), shared: false, capture: None, seed: 1 };
+        let config = ServeConfig {
+            cards: vec![card],
+            endpoints,
+            wire: WireConfig::Udp { local, remote: wire.local_addr().unwrap() },
+            link: LinkConfig::default(),
+            shared: false,
+            sriov: false,
+            capture: None,
+            seed: 1,
+        };
         Self { server: Server::start(&config).unwrap(), socket, native, mac: function.mac, wire }
     }
 
