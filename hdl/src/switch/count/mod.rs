@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::prim::ram::Ram;
-use crate::prim::sum::{PlusOne, Sum};
+use crate::prim::sum::PlusOne;
 use ferric_abi::csr::FLOW_TICK;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -13,7 +13,7 @@ use rust_hdl::prelude::*;
 pub const FRAMES: usize = 40;
 pub const BYTES: usize = 48;
 pub const TICK: usize = 24;
-/// Bits of a frame's length; of their sum with as many of the bytes; of the bytes above.
+/// Bits of a frame's length; of its sum with as many of the bytes; of the bytes above.
 const LEN: usize = 17;
 const CARRY: usize = LEN + 1;
 const ABOVE: usize = BYTES - LEN;
@@ -28,6 +28,15 @@ pub struct Use {
     pub frames: Bits<FRAMES>,
     pub bytes: Bits<BYTES>,
     pub last: Bits<TICK>,
+}
+
+/// The same as it is kept: the carry out of the last sum's lower bits is not in `bytes` yet. The next frame adds it beside its own bytes, so no sum waits for another.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Kept {
+    frames: Bits<FRAMES>,
+    bytes: Bits<BYTES>,
+    carry: Bit,
+    last: Bits<TICK>,
 }
 
 /// The counters of 2^`LG` flows. A frame a cycle, never stalled, whichever flow it is of.
@@ -52,7 +61,7 @@ pub struct Count<const LG: usize> {
     pub busy: Signal<Out, Bit>,
     /// The tick that it is: 2^`FLOW_TICK` cycles each.
     pub now: Signal<Out, Bits<TICK>>,
-    memory: Ram<Use, LG>,
+    memory: Ram<Kept, LG>,
     // The clock
     cycles: DFF<Bits<CLOCK>>,
     later: PlusOne<CLOCK>,
@@ -77,11 +86,11 @@ pub struct Count<const LG: usize> {
     zeros2: DFF<Bit>,
     flow2: DFF<Bits<LG>>,
     len2: DFF<Bits<LEN>>,
-    was2: DFF<Use>,
+    was2: DFF<Kept>,
     follows2: DFF<Bit>,
-    was: Signal<Local, Use>,
-    /// The bytes: the lower bits with the frame's, and beside that the upper ones with a carry, so that only the choice waits for it.
-    sum: Sum<CARRY>,
+    was: Signal<Local, Kept>,
+    /// The bytes: the lower bits with the frame's, and beside that the upper ones with the carry of the sum before.
+    low: Signal<Local, Bits<CARRY>>,
     carried: PlusOne<ABOVE>,
     above: Signal<Local, Bits<ABOVE>>,
     one: PlusOne<FRAMES>,
@@ -89,12 +98,12 @@ pub struct Count<const LG: usize> {
     writes3: DFF<Bit>,
     asks3: DFF<Bit>,
     flow3: DFF<Bits<LG>>,
-    now3: DFF<Use>,
+    now3: DFF<Kept>,
     was3: DFF<Use>,
     // One cycle more, in which the memory does not have them yet
     writes4: DFF<Bit>,
     flow4: DFF<Bits<LG>>,
-    now4: DFF<Use>,
+    now4: DFF<Kept>,
 }
 
 #[kernel]
@@ -154,24 +163,27 @@ impl<const LG: usize> Logic for Count<LG> {
         if self.follows2.q.val() {
             self.was.next = self.now3.q.val();
         }
-        self.sum.a.next = bit_cast::<CARRY, LEN>(self.was.val().bytes.get_bits::<LEN>(0));
-        self.sum.b.next = bit_cast::<CARRY, LEN>(self.len2.q.val());
+        self.low.next = bit_cast::<CARRY, LEN>(self.was.val().bytes.get_bits::<LEN>(0)) + bit_cast::<CARRY, LEN>(self.len2.q.val());
         self.carried.a.next = self.was.val().bytes.get_bits::<ABOVE>(LEN);
         self.above.next = self.was.val().bytes.get_bits::<ABOVE>(LEN);
-        if self.sum.y.val().get_bit(LEN) {
+        if self.was.val().carry {
             self.above.next = self.carried.y.val();
         }
         self.one.a.next = self.was.val().frames;
         self.writes3.d.next = self.adds2.q.val() | self.zeros2.q.val();
         self.asks3.d.next = self.asks2.q.val();
         self.flow3.d.next = self.flow2.q.val();
-        self.was3.d.next = self.was.val();
+        self.was3.d.next.frames = self.was.val().frames;
+        self.was3.d.next.bytes = (bit_cast::<BYTES, ABOVE>(self.above.val()) << LEN as u64) | bit_cast::<BYTES, LEN>(self.was.val().bytes.get_bits::<LEN>(0));
+        self.was3.d.next.last = self.was.val().last;
         self.now3.d.next.frames = self.one.y.val();
-        self.now3.d.next.bytes = (bit_cast::<BYTES, ABOVE>(self.above.val()) << LEN as u64) | bit_cast::<BYTES, LEN>(self.sum.y.val().get_bits::<LEN>(0));
+        self.now3.d.next.bytes = (bit_cast::<BYTES, ABOVE>(self.above.val()) << LEN as u64) | bit_cast::<BYTES, LEN>(self.low.val().get_bits::<LEN>(0));
+        self.now3.d.next.carry = self.low.val().get_bit(LEN);
         self.now3.d.next.last = self.tick.val();
         if self.zeros2.q.val() {
             self.now3.d.next.frames = bits::<FRAMES>(0);
             self.now3.d.next.bytes = bits::<BYTES>(0);
+            self.now3.d.next.carry = false;
             self.now3.d.next.last = bits::<TICK>(0);
         }
         // Stage 3
