@@ -32,12 +32,31 @@ pub fn card_verilog(width: usize) -> Result<String, Error> {
 
 /// The generated Verilog, cached on disk by the hash of the gateware's sources.
 fn verilog(config: &CardConfig, top: &str) -> Result<String, Error> {
+    kept(top, || Card::named(config.engines, config.width).and_then(|card| card.with_functions(config.functions)?.verilog(config.chaos, top)))
+}
+
+/// The Verilated virtio engine (`ferric_hdl::virtio`) with a data path of `width` bits, cached as [`library`] is.
+pub fn virtio_engine(width: usize) -> Result<Library, Error> {
+    static LIBRARIES: OnceLock<Mutex<HashMap<usize, Library>>> = OnceLock::new();
+    let mut map = LIBRARIES.get_or_init(Mutex::default).lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(l) = map.get(&width) {
+        return Ok(l.clone());
+    }
+    let top = format!("ferric_virtio_w{width}");
+    let verilog = kept(&top, || ferric_hdl::virtio::engine::verilog(width, &top))?;
+    let library = Builder::new(verilog, &top).opt(OptLevel::O3).build()?;
+    map.insert(width, library.clone());
+    Ok(library)
+}
+
+/// Verilog that is generated, or taken from the disk, by the hash of the gateware's sources.
+fn kept(top: &str, generate: impl FnOnce() -> Result<String, String>) -> Result<String, Error> {
     let dir = verilator_sys::cache_dir();
     let file = dir.join(format!("{top}-{}.v", ferric_hdl::card::SOURCE_HASH));
     if let Ok(text) = std::fs::read_to_string(&file) {
         return Ok(text);
     }
-    let text = Card::named(config.engines, config.width).and_then(|card| card.with_functions(config.functions)?.verilog(config.chaos, top)).map_err(Error::Gateware)?;
+    let text = generate().map_err(Error::Gateware)?;
     let fail = |e: std::io::Error| Error::Gateware(format!("{}: {e}", file.display()));
     std::fs::create_dir_all(&dir).map_err(fail)?;
     // Renamed into place, so that a second process never reads half a file.
