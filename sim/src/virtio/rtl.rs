@@ -165,12 +165,14 @@ impl Rtl {
     /// A driver has notified a queue.
     pub fn notify(&mut self, queue: u16) {
         self.notifications.push_back(queue);
+        self.quiet_since = self.cycle;
     }
 
     /// A frame for a queue.
     pub fn receive(&mut self, queue: u16, frame: Vec<u8>) {
         self.owners.push_back(queue);
         self.frames.push_back(frame);
+        self.quiet_since = self.cycle;
     }
 
     /// Frames that wait in front of it.
@@ -181,6 +183,7 @@ impl Rtl {
     /// Begins an access, when none is under way: [`Output::answer`] comes.
     pub fn access(&mut self, access: Access) {
         self.access = Some((access, false));
+        self.quiet_since = self.cycle;
     }
 
     /// Nothing waits in front of it, and nothing is under way inside.
