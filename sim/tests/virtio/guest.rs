@@ -27,7 +27,7 @@ pub const BYTES: u64 = 0x100_0000;
 const BUFFERS: u64 = 0x10_0000;
 const BUFFER: u64 = 0x1_0000;
 /// Of these each driver takes what is offered, unless it says otherwise.
-const TAKEN: u64 = feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF;
+const TAKEN: u64 = feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF | feature::INDIRECT_DESC;
 
 /// A card that is served, with one virtio function, and the wire's other end.
 pub struct Served {
@@ -237,6 +237,26 @@ impl Guest {
         let slot = self.available[n] % SIZE;
         let desc = SplitDesc::default().with_addr(Self::buffer(queue, slot)).with_length(length).with_write(write);
         self.poke(Self::area(queue, 0) + 16 * u64::from(slot), &desc.0);
+        self.show(queue, slot);
+    }
+
+    /// Makes a chain of buffers of these lengths available, one behind the other in memory, by a table behind them.
+    pub fn publish_table(&mut self, queue: u16, lengths: &[u32], write: bool) {
+        let slot = self.available[usize::from(queue)] % SIZE;
+        let mut at = Self::buffer(queue, slot);
+        let table = at + BUFFER - 0x1000;
+        for (n, length) in lengths.iter().enumerate() {
+            let desc = SplitDesc::default().with_addr(at).with_length(*length).with_write(write).with_has_next(n + 1 < lengths.len()).with_next(n as u16 + 1);
+            self.poke(table + 16 * n as u64, &desc.0);
+            at += u64::from(*length);
+        }
+        self.poke(Self::area(queue, 0) + 16 * u64::from(slot), &SplitDesc::default().with_addr(table).with_length(16 * lengths.len() as u32).with_indirect(true).0);
+        self.show(queue, slot);
+    }
+
+    /// The next head of the available ring.
+    fn show(&mut self, queue: u16, slot: u16) {
+        let n = usize::from(queue);
         self.poke(Self::area(queue, 1) + 4 + 2 * u64::from(slot), &slot.to_le_bytes());
         self.available[n] = self.available[n].wrapping_add(1);
         self.poke(Self::area(queue, 1) + 2, &self.available[n].to_le_bytes());

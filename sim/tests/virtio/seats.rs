@@ -53,6 +53,24 @@ fn both_ways(served: &Served) {
     assert_eq!(counters.chains[2], counters.device.delivered + counters.device.transmitted + counters.device.commands);
 }
 
+/// Echoes of the longest frames, whose buffers are as Linux makes them without merged ones: five and a table.
+fn long_echoes(served: &Served) {
+    let mut guest = Guest::running(served);
+    let buffers = [12, 4068, 4096, 4096, 4096];
+    (0..SIZE).for_each(|_| guest.publish_table(RECEIVE, &buffers, true));
+    guest.notify(RECEIVE);
+    for n in 0..150u64 {
+        let frame = whole(served.mac, 8960);
+        guest.transmit(NetHeader::default(), &frame);
+        assert!(served.received() == frame, "frame {n} leaves");
+        served.send(&frame);
+        assert!(guest.received().1 == frame, "frame {n} comes");
+        // Without a notification: it has not been asked for.
+        guest.publish_table(RECEIVE, &buffers, true);
+    }
+    served.assert_arrived(150);
+}
+
 /// Frames for which there are no buffers, or too small ones, are dropped; the others are not touched by that. Then a ring whose index cannot be ends the function's work, until it is reset.
 fn drops_and_lost_rings(served: &Served) {
     let mut guest = Guest::running(served);
@@ -155,6 +173,7 @@ fn hostile_guests(served: &Served) {
 
 fn all_of_it(served: impl Fn() -> Served) {
     both_ways(&served());
+    long_echoes(&served());
     drops_and_lost_rings(&served());
     resets_under_load(&served());
     hostile_guests(&served());
