@@ -127,7 +127,12 @@ impl Options {
             // The server says that there is no such card.
             let number = self.functions + virtio.get(card).map_or(0, Vec::len) as u16;
             if let Some(own) = virtio.get_mut(card) {
-                own.push(FunctionConfig { body: if self.gateware { Body::Gateware } else { Body::Twin }, pairs: self.pairs, without: self.without.iter().fold(0, |all, bit| all | bit), ..FunctionConfig::new(card as u16, number) });
+                own.push(FunctionConfig {
+                    body: if self.gateware { Body::Gateware } else { Body::Twin },
+                    pairs: self.pairs,
+                    without: self.without.iter().fold(0, |all, bit| all | bit),
+                    ..FunctionConfig::new(card as u16, number)
+                });
             }
             guests.push(Endpoint { card, function: number, socket: socket.into() });
         }

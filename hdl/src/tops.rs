@@ -1,5 +1,5 @@
 //! Every block as a top of its own, with the data width and the table sizes of either card: what `./scripts/synth` maps and
-//! the lint gate reads. The blocks are those of the cards' lists and of the virtio engine's, and a few that no card holds by themselves.
+//! the lint gate reads. The blocks are those of the cards' lists, and a few that no card holds by themselves.
 
 use crate::assembly::Assembly;
 use crate::card::{self, Card, CARDS};
@@ -16,7 +16,6 @@ use crate::switch::key::Key;
 use crate::switch::matching::Matching;
 use crate::switch::tcam::Tcam;
 use crate::switch::verify::Verify;
-use crate::virtio::engine as virtio;
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -34,8 +33,6 @@ enum What {
     Instance(usize, String),
     /// It is the card of these engines and this width.
     Card(&'static [&'static str], usize),
-    /// It is the virtio engine of this width, or a block of it.
-    Virtio(usize, Option<&'static str>),
     /// It is built by itself.
     Built { build: fn(&str) -> Result<String, crate::emit::EmitError>, leaves: fn(&str) -> Vec<String> },
 }
@@ -47,8 +44,6 @@ impl Top {
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => emit(name, instance_of(*width, instance)?).map_err(|e| e.to_string()),
             What::Card(engines, width) => emit(name, Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
-            What::Virtio(width, None) => emit(name, virtio::engine(*width).assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
-            What::Virtio(width, Some(block)) => emit(name, virtio_block(*width, block)?).map_err(|e| e.to_string()),
             What::Built { build, .. } => build(name).map_err(|e| e.to_string()),
         })
     }
@@ -70,8 +65,6 @@ impl Top {
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => Ok(leaves(name, &instance_of(*width, instance)?)),
             What::Card(engines, width) => Ok(leaves(name, &Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?)),
-            What::Virtio(width, None) => Ok(leaves(name, &virtio::engine(*width).assemble().map_err(|f| f.join("\n"))?)),
-            What::Virtio(width, Some(block)) => Ok(leaves(name, &virtio_block(*width, block)?)),
             What::Built { leaves, .. } => Ok(leaves(name)),
         })
     }
@@ -94,15 +87,11 @@ fn instance_of(width: usize, instance: &str) -> Result<impl rust_hdl::prelude::B
     all_engines(width)?.build(instance).ok_or_else(|| format!("no instance {instance}"))
 }
 
-fn virtio_block(width: usize, block: &str) -> Result<impl rust_hdl::prelude::Block, String> {
-    virtio::engine(width).build(block).ok_or_else(|| format!("no instance {block}"))
-}
-
 macro_rules! built {
     ($($name:literal $width:expr, $block:expr;)*) => { [$(Top { name: $name, width: $width.into(), what: What::Built { build: |name| emit(name, $block), leaves: |name| leaves(name, &$block) } }),*] };
 }
 
-/// All tops: the cards' blocks in the order of their lists, blocks that stand inside others or in no card, the virtio engine and its blocks, the memory target (under the name that boards use), and the cards.
+/// All tops: the cards' blocks in the order of their lists, blocks that stand inside others or in no card, the memory target (under the name that boards use), and the cards.
 pub fn tops() -> &'static [Top] {
     static TOPS: OnceLock<Vec<Top>> = OnceLock::new();
     TOPS.get_or_init(|| {
@@ -145,13 +134,6 @@ pub fn tops() -> &'static [Top] {
             "flow_match_w512" 512, Matching::<12, 19>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
-        for (block, sized) in virtio::BLOCKS {
-            for width in &card::WIDTHS[..if sized { card::WIDTHS.len() } else { 1 }] {
-                let name = if sized { format!("virtio_{block}_w{width}") } else { format!("virtio_{block}") };
-                all.push(Top { name: name.leak(), width: sized.then_some(*width), what: What::Virtio(*width, Some(block)) });
-            }
-        }
-        all.extend(card::WIDTHS.map(|width| Top { name: format!("virtio_w{width}").leak(), width: Some(width), what: What::Virtio(width, None) }));
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));
         all.push(Top { name: "core_plain_w512", width: Some(512), what: What::Card(PLAIN, 512) });
         all

@@ -20,9 +20,6 @@ const LG_PAYLOAD: usize = 7;
 /// Blocks that say what they reject: each has the ports `<name>_told` and `<name>_told_valid`.
 pub const TELLERS: [&str; 6] = ["queue", "walk", "stock", "tx", "rx", "used"];
 
-/// Blocks of its own, and whether they are of other sizes in the two engines.
-pub const BLOCKS: [(&str, bool); 8] = [("queue", true), ("walk", false), ("stock", true), ("tx", true), ("rx", true), ("hold", true), ("used", true), ("put", true)];
-
 /// The Verilog of [`engine`], its top called `top`. Errors: what the list and the emitter found.
 pub fn verilog(width: usize, top: &str) -> Result<String, String> {
     crate::card::on_a_large_stack(|| {
@@ -65,6 +62,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.join("queue.m_head", "walk.s_head");
     a.join("walk.m_rx", "stock.s_piece");
     a.join("walk.m_tx", "tx.s_piece");
+    a.join("tx.room", "queue.tx_room");
     a.join("queue.m_ask", "stock.s_ask");
     a.join("stock.m_room", "queue.s_room");
     a.join("stock.m_refill", "queue.s_refill");

@@ -27,7 +27,8 @@ pub const BYTES: u64 = 0x100_0000;
 const BUFFERS: u64 = 0x10_0000;
 const BUFFER: u64 = 0x1_0000;
 /// Of these each driver takes what is offered, unless it says otherwise.
-const TAKEN: u64 = feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF | feature::INDIRECT_DESC;
+const TAKEN: u64 =
+    feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF | feature::INDIRECT_DESC;
 
 /// A card that is served, with one virtio function, and the wire's other end.
 pub struct Served {

@@ -2,9 +2,9 @@
 use super::guest::*;
 use super::whole;
 use ferric_abi::codes::VirtioCause;
+use ferric_abi::csr;
 use ferric_abi::virtio::net::control;
 use ferric_abi::virtio::{isr, status, window, NetHeader};
-use ferric_abi::csr;
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_sim::{Body, Rng};
 use rand::{Rng as _, SeedableRng};
