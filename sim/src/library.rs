@@ -43,10 +43,24 @@ pub fn virtio_engine(width: usize) -> Result<Library, Error> {
         return Ok(l.clone());
     }
     let top = format!("ferric_virtio_w{width}");
-    let verilog = kept(&top, || ferric_hdl::virtio::engine::verilog(width, &top))?;
+    let verilog = kept(&top, || virtio_verilog(width, &top))?;
     let library = Builder::new(verilog, &top).opt(OptLevel::O3).build()?;
     map.insert(width, library.clone());
     Ok(library)
+}
+
+/// The engine's Verilog, its top called `top`. Error: what its list or the emitter found.
+fn virtio_verilog(width: usize, top: &str) -> Result<String, String> {
+    // Modules within modules: more than a thread usually has.
+    const STACK: usize = 512 << 20;
+    let generate = || {
+        let block = ferric_hdl::virtio::engine::engine(width).assemble().map_err(|faults| faults.join("\n"))?;
+        ferric_hdl::emit::emit(top, block).map_err(|e| e.to_string())
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, generate).map_err(|e| e.to_string())?;
+        thread.join().map_err(|_| "the generator panicked".to_string())?
+    })
 }
 
 /// Verilog that is generated, or taken from the disk, by the hash of the gateware's sources.

@@ -20,14 +20,6 @@ const LG_PAYLOAD: usize = 7;
 /// Blocks that say what they reject: each has the ports `<name>_told` and `<name>_told_valid`.
 pub const TELLERS: [&str; 6] = ["queue", "walk", "stock", "tx", "rx", "used"];
 
-/// The Verilog of [`engine`], its top called `top`. Errors: what the list and the emitter found.
-pub fn verilog(width: usize, top: &str) -> Result<String, String> {
-    crate::card::on_a_large_stack(|| {
-        let block = engine(width).assemble().map_err(|faults| faults.join("\n"))?;
-        crate::emit::emit(top, block).map_err(|e| e.to_string())
-    })
-}
-
 /// The engine of a card with a data path of 64 bits (8 queues) or 512 (32).
 pub fn engine(width: usize) -> Assembly {
     match width {
