@@ -6,7 +6,7 @@ use ferric_abi::csr;
 use ferric_abi::virtio::net::control;
 use ferric_abi::virtio::{isr, status, window, NetHeader};
 use ferric_driver::vfio_user::VfioUserDevice;
-use ferric_sim::{Body, Rng};
+use ferric_sim::Rng;
 use rand::{Rng as _, SeedableRng};
 use std::time::{Duration, Instant};
 
@@ -187,5 +187,5 @@ fn the_golden_model() {
 #[cfg(feature = "cards")]
 #[test]
 fn the_engine_w64() {
-    all_of_it(|| Served::of(Body::Gateware, 64));
+    all_of_it(|| Served::of(ferric_sim::Body::Gateware, 64));
 }
