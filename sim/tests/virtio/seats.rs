@@ -49,7 +49,7 @@ fn both_ways(served: &Served) {
     served.assert_arrived(came);
     let counters = served.server.network(1);
     assert_eq!((counters.left, counters.device.transmitted, counters.device.rejects()), (40, 40, 0));
-    // Chains of all queues: 41 and 8 receive ones and as many as were given back and posted again, 40 that were sent, a command.
+    // What has been given back is a frame that came, one that left, or a command.
     assert_eq!(counters.chains[2], counters.device.delivered + counters.device.transmitted + counters.device.commands);
 }
 
