@@ -47,10 +47,13 @@ pub struct Options {
     /// The card: `roce`, or `vxlan`, which is the end of tunnels (docs/engines.md).
     #[arg(long, default_value = ferric_sim::CardConfig::default().engines, value_parser = engines)]
     pub engines: &'static str,
-    /// Socket of a virtio network function, for a guest's stock driver (docs/virtio.md); several times for several. `1:PATH`: of the second card. Twins only: it is the golden model.
+    /// Socket of a virtio network function, for a guest's stock driver (docs/virtio.md); several times for several. `1:PATH`: of the second card. Beside twins only: it is the golden model, or see --gateware.
     #[arg(long, requires = "twin", value_name = "[CARD:]PATH")]
     pub virtio: Vec<String>,
-    /// Pairs of queues of each virtio function.
+    /// The rings of virtio functions are run by the gateware's engine, compiled by Verilator, of the card's width; registers, commands and filters are the model's. It has fewer features (docs/virtio.md).
+    #[arg(long, requires = "virtio")]
+    pub gateware: bool,
+    /// Pairs of queues of each virtio function; with --gateware it is one.
     #[arg(long, default_value_t = 1, requires = "virtio", value_parser = clap::value_parser!(u16).range(1..=MOST_PAIRS as i64))]
     pub pairs: u16,
     /// Features that virtio functions do not offer, by their names in the specification: ring_packed,event_idx. What needs them is not offered either.
@@ -132,7 +135,12 @@ impl Options {
             // The server says that there is no such card.
             let number = self.native() + virtio.get(card).map_or(0, Vec::len) as u16;
             if let Some(own) = virtio.get_mut(card) {
-                own.push(FunctionConfig { pairs: self.pairs, without: self.without.iter().fold(0, |all, bit| all | bit), ..FunctionConfig::new(card as u16, number) });
+                own.push(FunctionConfig {
+                    body: if self.gateware { Body::Gateware } else { Body::Twin },
+                    pairs: self.pairs,
+                    without: self.without.iter().fold(0, |all, bit| all | bit),
+                    ..FunctionConfig::new(card as u16, number)
+                });
             }
             guests.push(Endpoint { card, function: number, socket: socket.into() });
         }

@@ -6,6 +6,8 @@ use crate::iommu::Iommu;
 use crate::timing::HostTiming;
 use crate::trace::Event;
 use crate::twin::TwinBody;
+#[cfg(feature = "cards")]
+use crate::virtio::GatewareSeat;
 use crate::virtio::{FunctionConfig, ModelSeat, Seat, SeatEdge};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -156,6 +158,9 @@ pub trait CardBody: Send {
 /// Cycles of silence at a card's boundary after which idle time is skipped: longer than any internal latency of gateware, and the same for a twin, so that programs see time pass alike.
 const SILENCE: u64 = 3000;
 
+#[cfg(not(feature = "cards"))]
+const NO_GATEWARE: &str = "this program has been built without the gateware; there are twins only";
+
 /// Ethernet's shortest frame without FCS.
 const SHORTEST: usize = 60;
 
@@ -184,11 +189,20 @@ impl Card {
             #[cfg(feature = "cards")]
             Body::Gateware => Box::new(Gateware::new(&crate::device::library(config)?, config, index)?),
             #[cfg(not(feature = "cards"))]
-            Body::Gateware => return Err(Error::Gateware("this program has been built without the gateware; there are twins only".into())),
+            Body::Gateware => return Err(Error::Gateware(NO_GATEWARE.into())),
         };
         let iommu = Iommu::new(config.seed ^ 0x10);
         let first = config.functions as u16;
-        let virtio = config.virtio.iter().zip(first..).map(|(c, number)| Box::new(ModelSeat::new(number, c)) as Box<dyn Seat>).collect();
+        let seat = |(c, number): (&FunctionConfig, u16)| -> Result<Box<dyn Seat>, Error> {
+            match c.body {
+                Body::Twin => Ok(Box::new(ModelSeat::new(number, c))),
+                #[cfg(feature = "cards")]
+                Body::Gateware => Ok(Box::new(GatewareSeat::new(number, c, config)?)),
+                #[cfg(not(feature = "cards"))]
+                Body::Gateware => Err(Error::Gateware(NO_GATEWARE.into())),
+            }
+        };
+        let virtio = config.virtio.iter().zip(first..).map(seat).collect::<Result<_, _>>()?;
         Ok(Self { body, virtio, iommu, bus: BusCounters::default(), sent: VecDeque::new(), interrupts: VecDeque::new(), last_activity: 0 })
     }
 

@@ -54,6 +54,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.join("queue.m_head", "walk.s_head");
     a.join("walk.m_rx", "stock.s_piece");
     a.join("walk.m_tx", "tx.s_piece");
+    a.join("tx.room", "queue.tx_room");
     a.join("queue.m_ask", "stock.s_ask");
     a.join("stock.m_room", "queue.s_room");
     a.join("stock.m_refill", "queue.s_refill");

@@ -205,7 +205,7 @@ impl Device {
 
     fn try_step(&mut self, memory: &mut dyn Memory, queue: u16, role: Role) -> Result<Step, VirtioCause> {
         let q = &mut self.queues[usize::from(queue)];
-        let Some(engine) = &mut q.engine else { return Ok(Step::Idle) };
+        let Some(engine) = q.engine.as_mut().filter(|_| !q.lent) else { return Ok(Step::Idle) };
         if let Some(wants) = engine.wants_interrupt(memory)? {
             let vector = q.vector;
             if wants {
@@ -281,7 +281,7 @@ impl Device {
         self.interrupt(isr::CONFIG, self.config_vector);
     }
 
-    fn interrupt(&mut self, bit: u8, vector: u16) {
+    pub(super) fn interrupt(&mut self, bit: u8, vector: u16) {
         self.isr |= bit;
         if vector != NO_VECTOR {
             self.interrupts.push(vector);

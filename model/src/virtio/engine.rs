@@ -198,6 +198,11 @@ impl Engine {
         self.outstanding.iter().filter(|chain| chain.done.is_none()).count()
     }
 
+    /// Where the ring lies.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
     /// Where the chains are.
     pub fn balance(&self) -> Balance {
         self.balance

@@ -78,13 +78,16 @@ impl Device {
     /// A frame that has come by the wire: it is for this function or not, has good checksums or not, and belongs to a pair of queues. What becomes of it is counted. Its owner gives frames here that it
     /// has not judged itself; [`Device::receive`] takes one that has been.
     pub fn arrive(&mut self, memory: &mut dyn Memory, frame: &[u8]) {
-        if !self.wants(frame) {
-            self.counters.filtered += 1;
-            return;
-        }
-        let pair = self.pair_of(frame);
+        let Some(pair) = self.sort(frame) else { return };
         // Why it is dropped, if it is, has been counted.
         let _ = self.receive(memory, pair, frame, is_verified(frame));
+    }
+
+    /// The pair of queues of a frame that has come; `None`: it is for somebody else, and has been counted.
+    pub(super) fn sort(&mut self, frame: &[u8]) -> Option<u16> {
+        let wanted = self.wants(frame);
+        self.counters.filtered += u64::from(!wanted);
+        wanted.then(|| self.pair_of(frame))
     }
 
     /// The filter lets this frame through.

@@ -53,15 +53,17 @@ pub struct Queue {
     pub(super) faults: u32,
     /// The driver has reset the queue, and it is not done.
     pub(super) resets: bool,
+    /// Somebody else runs the ring (`lend.rs`).
+    pub(super) lent: bool,
     /// How often the queue has been reset: tickets of an earlier life are of no ring.
     life: u64,
-    /// Frames of earlier lives that are still out.
+    /// Frames of earlier lives, and rings, that are still out.
     late: usize,
 }
 
 impl Queue {
     pub(super) fn new(max: u16) -> Self {
-        Self { size: max, vector: NO_VECTOR, areas: [0; 3], engine: None, stock: VecDeque::new(), fills: true, faults: 0, resets: false, life: 0, late: 0 }
+        Self { size: max, vector: NO_VECTOR, areas: [0; 3], engine: None, stock: VecDeque::new(), fills: true, faults: 0, resets: false, lent: false, life: 0, late: 0 }
     }
 
     /// Its ring begins; `false`: what the registers say cannot be.
@@ -74,7 +76,7 @@ impl Queue {
     /// The ring ends at once. The queue is as new when the frames that are out have come back: see [`Queue::is_drained`].
     pub(super) fn stop(&mut self) {
         let stock = self.stock.drain(..).count();
-        self.late += self.engine.take().map_or(0, |engine| engine.in_hand() - stock);
+        self.late += self.engine.take().map_or(0, |engine| engine.in_hand() - stock) + usize::from(std::mem::take(&mut self.lent));
         self.life += 1;
     }
 
@@ -93,9 +95,14 @@ impl Queue {
         Ticket { queue, life: self.life, number }
     }
 
+    /// The ticket is of the ring that there is now.
+    pub(super) fn is_of(&self, ticket: Ticket) -> bool {
+        ticket.life == self.life
+    }
+
     /// The frame of this ticket has left, or will not.
     pub(super) fn finish(&mut self, ticket: Ticket) {
-        if ticket.life != self.life {
+        if !self.is_of(ticket) {
             self.late = self.late.saturating_sub(1);
         } else if let Some(engine) = &mut self.engine {
             engine.finish(ticket.number, 0);

@@ -26,14 +26,8 @@ impl Device {
     }
 
     fn deliver(&mut self, memory: &mut dyn Memory, pair: u16, frame: &[u8], verified: bool) -> Result<(), VirtioCause> {
-        let n = pair.saturating_mul(2);
-        if !self.runs() || self.role(n) != Some(Role::Receive) || pair >= self.modes.pairs {
-            return Err(VirtioCause::RxDown);
-        }
+        let n = self.admits(pair, frame)?;
         let mergeable = self.features & feature::MRG_RXBUF != 0;
-        if self.features & feature::MTU != 0 && frame.len() > usize::from(self.config.mtu()) + BEYOND_MTU {
-            return Err(VirtioCause::RxSmall);
-        }
         let needed = (NetHeader::BYTES + frame.len()) as u64;
         let chains = match self.collect(memory, n, needed, mergeable) {
             Ok(chains) => chains,
@@ -58,6 +52,18 @@ impl Device {
             self.need_reset();
         }
         written.map(|_| ()).map_err(|_| VirtioCause::RxDma)
+    }
+
+    /// The receive queue of a frame of this pair, if the function takes it.
+    pub(super) fn admits(&self, pair: u16, frame: &[u8]) -> Result<u16, VirtioCause> {
+        let n = pair.saturating_mul(2);
+        if !self.runs() || self.role(n) != Some(Role::Receive) || pair >= self.modes.pairs {
+            return Err(VirtioCause::RxDown);
+        }
+        if self.features & feature::MTU != 0 && frame.len() > usize::from(self.config.mtu()) + BEYOND_MTU {
+            return Err(VirtioCause::RxSmall);
+        }
+        Ok(n)
     }
 
     /// Chains with room for `needed` bytes: one, or with mergeable buffers as many as it takes. Those that do not suffice stay in stock.

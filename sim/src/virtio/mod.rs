@@ -1,10 +1,18 @@
-//! Virtio network functions of a card, beside its native functions: what they are made of ([`Seat`]), and the golden model in that place ([`ModelSeat`]). See README.md.
+//! Virtio network functions of a card, beside its native functions: what they are made of ([`Seat`]), and who takes that place: the golden model ([`ModelSeat`]), or the gateware's engine
+//! (`GatewareSeat`). See README.md.
+#[cfg(feature = "cards")]
+mod gateware;
 mod memory;
 mod model;
+#[cfg(feature = "cards")]
+mod rtl;
 
+#[cfg(feature = "cards")]
+pub use gateware::GatewareSeat;
 pub use memory::GuestMemory;
 pub use model::ModelSeat;
 
+use crate::card::Body;
 use crate::iommu::Iommu;
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::pci;
@@ -26,9 +34,30 @@ const FULL_DUPLEX: u8 = 1;
 /// Pairs of queues of a function at most: each queue has a vector of its own, the configuration another.
 pub const MOST_PAIRS: u16 = (pci::MSIX_VECTORS - 1) / 2;
 
+/// Features of a function whose rings are run by gateware.
+const IN_GATEWARE: u64 = feature::MTU
+    | feature::MAC
+    | feature::STATUS
+    | feature::CTRL_VQ
+    | feature::CTRL_RX
+    | feature::CTRL_VLAN
+    | feature::CTRL_RX_EXTRA
+    | feature::CTRL_MAC_ADDR
+    | feature::INDIRECT_DESC
+    | feature::EVENT_IDX
+    | feature::VERSION_1
+    | feature::ACCESS_PLATFORM
+    | feature::IN_ORDER
+    | feature::ORDER_PLATFORM
+    | feature::NOTIFICATION_DATA
+    | feature::RING_RESET
+    | feature::SPEED_DUPLEX;
+
 /// A virtio network function that a card is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionConfig {
+    /// Who runs its rings: the golden model (`Twin`), or the gateware's engine, which has the card's width and its host's timing.
+    pub body: Body,
     /// MAC address that the function begins with; the first byte on the wire is the first.
     pub mac: [u8; 6],
     /// Pairs of queues, 1 to [`MOST_PAIRS`].
@@ -38,15 +67,16 @@ pub struct FunctionConfig {
 }
 
 impl FunctionConfig {
-    /// Number `number` of card `card`, with one pair of queues and all that the model has. Its address is local and names card and function.
+    /// Number `number` of card `card`, with one pair of queues and all that the model has, which it is. Its address is local and names card and function.
     pub fn new(card: u16, number: u16) -> Self {
         let ([c, d], [e, f]) = (card.to_be_bytes(), number.to_be_bytes());
-        Self { mac: [2, 0xfe, c, d, e, f], pairs: 1, without: 0 }
+        Self { body: Body::Twin, mac: [2, 0xfe, c, d, e, f], pairs: 1, without: 0 }
     }
 
-    /// Features that it offers: those of the model but [`FunctionConfig::without`], and each only with what it takes for granted (spec 2.2).
+    /// Features that it offers: those of its body but [`FunctionConfig::without`], and each only with what it takes for granted (spec 2.2).
     pub fn features(&self) -> u64 {
-        let mut offered = Offer::KNOWN & !self.without;
+        let known = if self.body == Body::Twin { Offer::KNOWN } else { IN_GATEWARE };
+        let mut offered = known & !self.without;
         if self.pairs == 1 {
             offered &= !feature::MQ;
         }
@@ -62,7 +92,9 @@ impl FunctionConfig {
         let mut mac = [0; 8];
         mac[..6].copy_from_slice(&self.mac);
         let config = NetConfig::default().with_mac(u64::from_le_bytes(mac)).with_status(net::link::UP).with_mtu(MTU).with_speed(SPEED).with_duplex(FULL_DUPLEX);
-        Offer { features: self.features(), pairs: self.pairs, max_size: MAX_SIZE, vectors: pci::MSIX_VECTORS, stock: STOCK, config }
+        let features = self.features();
+        let pairs = if features & feature::MQ == 0 { 1 } else { self.pairs };
+        Offer { features, pairs, max_size: MAX_SIZE, vectors: pci::MSIX_VECTORS, stock: STOCK, config }
     }
 }
 
@@ -76,7 +108,7 @@ pub struct SeatEdge<'a> {
     pub interrupts: &'a mut VecDeque<(u16, u16)>,
 }
 
-/// The place of a virtio function on a card. The golden model sits in it; gateware that does the same takes it without a change around it.
+/// The place of a virtio function on a card.
 pub trait Seat: Send {
     /// One cycle of the world. True: something moved.
     fn cycle(&mut self, edge: &mut SeatEdge) -> bool;
@@ -104,7 +136,7 @@ pub trait Seat: Send {
 /// began is used, in stock or in hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetCounters {
-    /// The model's own.
+    /// The device's own.
     pub device: Counters,
     /// Frames that came by the port.
     pub arrived: u64,

@@ -26,8 +26,9 @@ pub const BASE: u64 = 0x7_0000_0000;
 pub const BYTES: u64 = 0x100_0000;
 const BUFFERS: u64 = 0x10_0000;
 const BUFFER: u64 = 0x1_0000;
-/// Features that the driver takes unless it says otherwise.
-pub const TAKEN: u64 = feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF;
+/// Of these each driver takes what is offered, unless it says otherwise.
+const TAKEN: u64 =
+    feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF | feature::INDIRECT_DESC;
 
 /// A card that is served, with one virtio function, and the wire's other end.
 pub struct Served {
@@ -35,11 +36,19 @@ pub struct Served {
     pub socket: PathBuf,
     pub native: PathBuf,
     pub mac: [u8; 6],
+    /// Features that a driver takes unless it says otherwise.
+    pub taken: u64,
     wire: UdpSocket,
 }
 
 impl Served {
+    /// With the golden model in the function's seat.
     pub fn new() -> Self {
+        Self::of(Body::Twin, 64)
+    }
+
+    /// With what runs its rings; `width` bits if it is gateware.
+    pub fn of(body: Body, width: usize) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let dir = std::env::temp_dir().join(format!("ferric-virtio-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
         std::fs::create_dir_all(&dir).unwrap();
@@ -50,8 +59,8 @@ impl Served {
         drop(free);
         wire.connect(local).unwrap();
         wire.set_read_timeout(Some(PATIENCE)).unwrap();
-        let function = FunctionConfig { pairs: 1, ..FunctionConfig::new(0, 4) };
-        let card = CardConfig { body: Body::Twin, virtio: vec![function], ..ServeConfig::card(64) };
+        let function = FunctionConfig { body, ..FunctionConfig::new(0, 4) };
+        let card = CardConfig { body: Body::Twin, virtio: vec![function], ..ServeConfig::card(width) };
         let endpoints = vec![Endpoint { card: 0, function: 0, socket: native.clone() }, Endpoint { card: 0, function: 4, socket: socket.clone() }];
         let config = ServeConfig {
             cards: vec![card],
@@ -63,7 +72,7 @@ impl Served {
             capture: None,
             seed: 1,
         };
-        Self { server: Server::start(&config).unwrap(), socket, native, mac: function.mac, wire }
+        Self { server: Server::start(&config).unwrap(), socket, native, mac: function.mac, taken: TAKEN & function.features(), wire }
     }
 
     pub fn send(&self, frame: &[u8]) {
@@ -87,16 +96,27 @@ impl Served {
     /// The function has seen so many frames, and nothing is missing.
     pub fn assert_arrived(&self, frames: u64) {
         let end = Instant::now() + PATIENCE;
-        while self.server.network(1).arrived < frames {
-            assert!(Instant::now() < end, "{:?} of {frames} frames", self.server.network(1));
+        loop {
+            let counters = self.server.network(1);
+            if counters.arrived >= frames && counters.frames_add_up() && counters.chains_add_up() {
+                return;
+            }
+            assert!(Instant::now() < end, "{counters:?} of {frames} frames");
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.assert_conserved();
+    }
+
+    /// So many chains of all its queues have been found.
+    pub fn assert_available(&self, chains: u64) {
+        let end = Instant::now() + PATIENCE;
+        while self.server.network(1).chains[0] < chains {
+            assert!(Instant::now() < end, "{:?}", self.server.network(1));
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub fn assert_conserved(&self) {
-        let counters = self.server.network(1);
-        assert!(counters.frames_add_up() && counters.chains_add_up(), "{counters:?}");
+        self.assert_arrived(0);
     }
 }
 
@@ -127,7 +147,7 @@ impl Guest {
     /// The same, with its queues running.
     pub fn running(served: &Served) -> Self {
         let mut guest = Self::connect(served);
-        guest.begin(TAKEN);
+        guest.begin(served.taken);
         guest
     }
 
@@ -226,9 +246,34 @@ impl Guest {
         let slot = self.available[n] % SIZE;
         let desc = SplitDesc::default().with_addr(Self::buffer(queue, slot)).with_length(length).with_write(write);
         self.poke(Self::area(queue, 0) + 16 * u64::from(slot), &desc.0);
+        self.show(queue, slot);
+    }
+
+    /// Makes a chain of buffers of these lengths available, one behind the other in memory, by a table behind them.
+    pub fn publish_table(&mut self, queue: u16, lengths: &[u32], write: bool) {
+        let slot = self.available[usize::from(queue)] % SIZE;
+        let mut at = Self::buffer(queue, slot);
+        let table = at + BUFFER - 0x1000;
+        for (n, length) in lengths.iter().enumerate() {
+            let desc = SplitDesc::default().with_addr(at).with_length(*length).with_write(write).with_has_next(n + 1 < lengths.len()).with_next(n as u16 + 1);
+            self.poke(table + 16 * n as u64, &desc.0);
+            at += u64::from(*length);
+        }
+        self.poke(Self::area(queue, 0) + 16 * u64::from(slot), &SplitDesc::default().with_addr(table).with_length(16 * lengths.len() as u32).with_indirect(true).0);
+        self.show(queue, slot);
+    }
+
+    /// The next head of the available ring.
+    fn show(&mut self, queue: u16, slot: u16) {
+        let n = usize::from(queue);
         self.poke(Self::area(queue, 1) + 4 + 2 * u64::from(slot), &slot.to_le_bytes());
         self.available[n] = self.available[n].wrapping_add(1);
         self.poke(Self::area(queue, 1) + 2, &self.available[n].to_le_bytes());
+    }
+
+    /// The available index is somewhere else.
+    pub fn jump(&mut self, queue: u16, by: u16) {
+        self.poke(Self::area(queue, 1) + 2, &self.available[usize::from(queue)].wrapping_add(by).to_le_bytes());
     }
 
     pub fn notify(&mut self, queue: u16) {

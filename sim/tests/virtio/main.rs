@@ -1,7 +1,8 @@
-//! A virtio network function of a twin, served over vfio-user, with the golden model in its place: `cargo test -p ferric-sim --no-default-features --test virtio`. A guest's own Linux: `./scripts/vm-test virtio`.
+//! A virtio network function of a twin, served over vfio-user, with the golden model in its place: `cargo test -p ferric-sim --no-default-features --test virtio`; without that option also with the gateware's
+//! engine in it (`seats.rs`). A guest's own Linux: `./scripts/vm-test virtio`.
 mod guest;
+mod seats;
 
-use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::net::{control, gso};
 use ferric_abi::virtio::{feature, isr, status, window, NetHeader};
 use ferric_abi::{csr, pci};
@@ -9,10 +10,7 @@ use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_model::net::sums;
 use ferric_sim::pci::virtio::ACCESS;
 use ferric_sim::virtio::FunctionConfig;
-use ferric_sim::Rng;
 use guest::*;
-use rand::{Rng as _, SeedableRng};
-use std::time::Duration;
 
 /// A TCP segment of the guest's flow to 10.0.0.1 with `payload` bytes, the sum of the pseudo header in its checksum's place.
 fn tcp(dst: [u8; 6], payload: usize) -> Vec<u8> {
@@ -55,7 +53,7 @@ fn the_function_as_linux_finds_it() {
         offered |= u128::from(guest.register("device_feature")) << (32 * word);
     }
     assert_eq!(offered, u128::from(FunctionConfig::new(0, 4).features()));
-    assert_eq!(offered & u128::from(TAKEN), u128::from(TAKEN));
+    assert_eq!(offered & u128::from(served.taken), u128::from(served.taken));
     // The MAC address byte by byte, the rest as it is wide; the queues.
     let mac: Vec<u8> = (0..6).map(|n| guest.read::<1>(window::DEVICE + n)[0]).collect();
     assert_eq!(mac, served.mac);
@@ -161,79 +159,4 @@ fn frames_come_and_those_of_strangers_do_not() {
     assert_eq!(guest.received().1, whole(stranger, 60));
     served.assert_arrived(8);
     assert_eq!((served.server.network(1).device.filtered, served.server.network(1).device.delivered), (3, 5));
-}
-
-/// Frames both ways while the driver resets the function, the bus does, and the client dies: each ends, and the function works again.
-#[test]
-fn resets_under_load() {
-    let served = Served::new();
-    let mut sent = 0;
-    for round in 0..12 {
-        let mut guest = Guest::running(&served);
-        guest.offer(SIZE, 4096);
-        for _ in 0..20 {
-            guest.transmit(NetHeader::default(), &[round; 900]);
-            served.send(&whole(served.mac, 700));
-            sent += 1;
-        }
-        match round % 4 {
-            0 => guest.reset(),
-            1 => guest.client.reset().unwrap(),
-            // FLR, by the device control register.
-            2 => guest.client.write(7, 0x68, &[0x10, 0xa8], false).unwrap(),
-            _ => drop(guest),
-        }
-        served.assert_arrived(sent);
-        served.drain();
-    }
-    let mut guest = Guest::running(&served);
-    guest.transmit(NetHeader::default(), &[99; 60]);
-    assert_eq!(served.received(), [99; 60]);
-    assert_eq!(served.server.counters(1).late, 0);
-}
-
-/// Register writes of any width anywhere, rings of anything, frames meanwhile: nothing ends but what the guest has broken itself, and a reset mends it. What the function reads is the guest's memory alone.
-#[test]
-fn hostile_guests() {
-    let served = Served::new();
-    let mut rng = Rng::seed_from_u64(20);
-    let mut sent = 0;
-    for guest_number in 0..12 {
-        let mut guest = Guest::running(&served);
-        guest.offer(SIZE / 2, 1600);
-        for _ in 0..120 {
-            match rng.gen_range(0..4) {
-                0 => {
-                    // Rings and tables, where descriptors lie.
-                    let bytes: [u8; 16] = std::array::from_fn(|_| if rng.gen_bool(0.4) { 0 } else { rng.gen() });
-                    guest.poke(BASE + rng.gen_range(0..0xbff0), &bytes);
-                    guest.notify(rng.gen_range(0..3));
-                }
-                1 => {
-                    let width = [1, 2, 4, 8, 3, 64][rng.gen_range(0..6)];
-                    let bytes: Vec<u8> = (0..width).map(|_| rng.gen()).collect();
-                    let offset = if rng.gen_bool(0.5) { window::COMMON + rng.gen_range(0..64) } else { rng.gen_range(0..0xffc0) };
-                    guest.write(offset, &bytes);
-                }
-                2 => drop(guest.read::<8>(rng.gen_range(0..0xfff8))),
-                _ => {
-                    served.send(&whole(served.mac, rng.gen_range(0..2000)));
-                    sent += 1;
-                }
-            }
-        }
-        served.assert_arrived(sent);
-        guest.reset();
-        guest.begin(TAKEN);
-        served.drain();
-        guest.transmit(NetHeader::default(), &[guest_number; 61]);
-        while served.received() != [guest_number; 61] {}
-    }
-    let counters = served.server.network(1).device;
-    assert!(counters.rejects() > 0 && counters.of(VirtioCause::BadState) > 0, "{counters:?}");
-    // Nobody else has noticed.
-    assert_eq!(VfioUserDevice::open(&served.native).unwrap().read32(csr::MAGIC), csr::MAGIC_VALUE);
-    assert!(!served.server.has_died());
-    std::thread::sleep(Duration::from_millis(5));
-    served.assert_conserved();
 }

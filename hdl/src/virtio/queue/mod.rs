@@ -83,6 +83,8 @@ pub struct Queue<const LQ: usize> {
     /// To the stock: whether there is room for a chain. The answer comes to the question, and to each head of a receive queue when its chain is in stock.
     pub m_ask: MsgSrc<VqNotify>,
     pub s_room: MsgSink<Room>,
+    /// The transmit unit has room for one more chain.
+    pub tx_room: Signal<In, Bit>,
     /// To the receive unit: all that is in stock of a queue that does not run.
     pub m_give_up: MsgSrc<VqNotify>,
     /// Pulse: a head was none, or the ring is lost.
@@ -131,6 +133,7 @@ pub struct Queue<const LQ: usize> {
     lost: Signal<Local, Bit>,
     done_with: Signal<Local, Bit>,
     turn_over: Signal<Local, Bit>,
+    full: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -214,6 +217,8 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.told.next.queue = self.queue.q.val();
         self.done_with.next = false;
         self.turn_over.next = self.count.q.val() >= QUANTUM;
+        // All queues share the walker: a chain that would wait in it for its frame's turn is left to a later turn.
+        self.full.next = !self.row.q.val().receive & !self.tx_room.val();
 
         match self.state.q.val() {
             State::Sweep => {
@@ -266,6 +271,9 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                     if self.row.q.val().receive {
                         self.state.d.next = State::GiveUp;
                     }
+                } else if self.full.val() {
+                    self.again.d.next = true;
+                    self.state.d.next = State::Store;
                 }
             }
             State::GiveUp => {
@@ -320,7 +328,10 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 }
             }
             State::Head => {
-                if self.data_valid.q.val() & (self.data_at.q.val() == self.row_of.val()) {
+                if self.full.val() {
+                    self.again.d.next = true;
+                    self.state.d.next = State::Store;
+                } else if self.data_valid.q.val() & (self.data_at.q.val() == self.row_of.val()) {
                     self.state.d.next = State::Check;
                 } else {
                     self.m_rd.valid.next = true;

@@ -256,6 +256,28 @@ fn no_circle_of_waits() {
     assert_eq!(crate::assembly::WaitGraph::of(&list).circle(), None);
 }
 
+/// The port takes no frame: what waits to be sent holds up nobody who receives, though all share one walker.
+#[test]
+fn frames_come_while_none_can_leave() {
+    let mut b = Bench::new(64, 9, 10);
+    for (queue, size) in [(0, 64), (1, 256)] {
+        let ring = Ring::new(queue, 1, size, if queue == 0 { Kind::Receive } else { Kind::Transmit }, true, &mut b.guest);
+        b.begin(ring);
+    }
+    b.frames_out.set_stall(100);
+    let limit = b.tb.cycles() + 600_000;
+    while b.rings[0].received < 60 {
+        b.cycle();
+        b.turn();
+        let offered = b.offered.values().map(Vec::len).sum::<usize>();
+        if b.rings[1].posted > 20 && offered < 80 && b.tb.rng().below(2000) == 0 {
+            b.offer(0, 1000);
+        }
+        assert!(b.tb.cycles() < limit, "{} frames have come, {} chains wait to be sent", b.rings[0].received, b.rings[1].posted);
+    }
+    assert!(b.left.is_empty());
+}
+
 /// Rings of anything beside a function that goes on: no hang, each reject has its cause, and afterwards the queue works.
 fn hostile(width: usize, seed: u64, rounds: usize) {
     let mut b = Bench::new(width, seed, 10);

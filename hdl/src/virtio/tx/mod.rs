@@ -77,6 +77,8 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     pub asm_data: Signal<In, Bits<W>>,
     pub m_frame: AxisSrc<W, K>,
     pub m_use: MsgSrc<VqUse>,
+    /// There is a slot for one chain more, beside that which may be on its way.
+    pub room: Signal<Out, Bit>,
     /// Pulse: a frame does not leave.
     pub told_valid: Signal<Out, Bit>,
     pub told: Signal<Out, VqTold>,
@@ -95,6 +97,7 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     /// Reads of each slot that have not been answered; one has failed.
     owed: [DFF<Bits<10>>; S],
     failed: [DFF<Bit>; S],
+    spare: DFF<Bit>,
     quiet: Gather<S>,
     spoilt: Gather<S>,
     ready: DFF<Bit>,
@@ -123,13 +126,16 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     page_bytes: Constant<Bits<13>>,
     #[init(Constant::new((S as u64).into()))]
     slots: Constant<Bits<8>>,
+    /// Slots less one for the chain that is asked for, and one for that on its way.
+    #[init(Constant::new((S as u64 - 2).into()))]
+    most_taken: Constant<Bits<8>>,
     used_slots: Signal<Local, Bits<8>>,
     open: Signal<Local, Bit>,
     slot: Signal<Local, Bits<LS>>,
     oldest: Signal<Local, Bits<LS>>,
     from: Signal<Local, Bits<64>>,
     in_page: Signal<Local, Bits<13>>,
-    room: Signal<Local, Bits<13>>,
+    page_room: Signal<Local, Bits<13>>,
     rest: Signal<Local, Bits<32>>,
     vast: Signal<Local, Bits<32>>,
     sends: Signal<Local, Bit>,
@@ -152,7 +158,7 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
 impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: usize, const A: usize> Logic for Tx<W, K, LK, LS, S, A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, cut, over, ready, chain, row, left, shows, shows_last, shows_keep);
+        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, cut, over, ready, chain, row, left, shows, shows_last, shows_keep, spare);
         clock!(self, clock, pieces, chains, buffer, out);
         self.pieces.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
@@ -164,6 +170,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.buffer.wdata.next = self.asm_data.val();
         self.used_slots.next = self.sealed.q.val() - self.given.q.val();
         self.open.next = self.used_slots.val() != self.slots.val();
+        self.spare.d.next = self.used_slots.val() <= self.most_taken.val();
+        self.room.next = self.spare.q.val();
         self.slot.next = self.sealed.q.val().get_bits::<LS>(0);
         self.oldest.next = self.given.q.val().get_bits::<LS>(0);
 
@@ -171,7 +179,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.pieces.m.ready.next = (self.fill.q.val() == Fill::Idle) & self.open.val();
         self.from.next = self.piece.q.val().addr;
         self.in_page.next = bit_cast::<13, LG_PAGE>(self.from.val().get_bits::<LG_PAGE>(0));
-        self.room.next = self.page_bytes.val() - self.in_page.val();
+        self.page_room.next = self.page_bytes.val() - self.in_page.val();
         self.rest.next = self.piece.q.val().len;
         self.vast.next = self.pieces.m.data.val().len;
         self.next_at.a.next = self.piece.q.val().addr;
@@ -216,8 +224,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                 }
             }
             Fill::Cut => {
-                self.cut.d.next = self.room.val();
-                if self.rest.val() < bit_cast::<32, 13>(self.room.val()) {
+                self.cut.d.next = self.page_room.val();
+                if self.rest.val() < bit_cast::<32, 13>(self.page_room.val()) {
                     self.cut.d.next = self.rest.val().get_bits::<13>(0);
                 }
                 self.fill.d.next = Fill::Order;

@@ -1,0 +1,191 @@
+//! What holds whoever sits in the function's place: the golden model, or the gateware's engine.
+use super::guest::*;
+use super::whole;
+use ferric_abi::codes::VirtioCause;
+use ferric_abi::csr;
+use ferric_abi::virtio::net::control;
+use ferric_abi::virtio::{isr, status, window, NetHeader};
+use ferric_driver::vfio_user::VfioUserDevice;
+use ferric_sim::Rng;
+use rand::{Rng as _, SeedableRng};
+use std::time::{Duration, Instant};
+
+/// Longest frame of the port, and the buffer that takes it.
+const LONGEST: usize = 9018;
+const BUFFER: u32 = (LONGEST + NetHeader::BYTES) as u32;
+
+/// Frames of all lengths both ways, every byte compared; interrupts and their status; what is for others; a command.
+fn both_ways(served: &Served) {
+    let mut rng = Rng::seed_from_u64(3);
+    let mut guest = Guest::running(served);
+    guest.offer(8, BUFFER);
+    let mut came = 0;
+    for n in 0..40u16 {
+        let length = [60, 61, 1514, LONGEST, rng.gen_range(60..LONGEST)][usize::from(n) % 5];
+        let mut frame: Vec<u8> = (0..length).map(|_| rng.gen()).collect();
+        guest.transmit(NetHeader::default(), &frame);
+        assert!(served.received() == frame, "frame {n} of {length} bytes leaves");
+        assert_eq!(guest.used(TRANSMIT), (n % SIZE, 0));
+        frame[..6].copy_from_slice(&served.mac);
+        served.send(&frame);
+        let (header, found) = guest.received();
+        assert_eq!(header, NetHeader::default().with_num_buffers(1), "frame {n}");
+        assert!(found == frame, "frame {n} of {length} bytes comes");
+        guest.offer(1, BUFFER);
+        // For somebody else, until the driver asks for it.
+        let stranger = [2, 0, 0, 0, 0, 77];
+        served.send(&whole(stranger, 100));
+        came += 2;
+        served.assert_arrived(came);
+        if n == 20 {
+            assert_eq!(guest.command(&[control::RX, control::RX_PROMISC, 1]), control::OK);
+        } else if n > 20 {
+            assert_eq!(guest.received().1, whole(stranger, 100));
+            guest.offer(1, BUFFER);
+        }
+    }
+    assert!(guest.interrupts(TRANSMIT) > 0 && guest.interrupts(RECEIVE) > 0);
+    assert_eq!((guest.read::<1>(window::ISR), guest.read::<1>(window::ISR)), ([isr::QUEUE], [0]));
+    served.assert_arrived(came);
+    let counters = served.server.network(1);
+    assert_eq!((counters.left, counters.device.transmitted, counters.device.rejects()), (40, 40, 0));
+    // What has been given back is a frame that came, one that left, or a command.
+    assert_eq!(counters.chains[2], counters.device.delivered + counters.device.transmitted + counters.device.commands);
+}
+
+/// Echoes of the longest frames, whose buffers are as Linux makes them without merged ones: five and a table.
+fn long_echoes(served: &Served) {
+    let mut guest = Guest::running(served);
+    let buffers = [12, 4068, 4096, 4096, 4096];
+    (0..SIZE).for_each(|_| guest.publish_table(RECEIVE, &buffers, true));
+    guest.notify(RECEIVE);
+    for n in 0..150u64 {
+        let frame = whole(served.mac, 8960);
+        guest.transmit(NetHeader::default(), &frame);
+        assert!(served.received() == frame, "frame {n} leaves");
+        served.send(&frame);
+        assert!(guest.received().1 == frame, "frame {n} comes");
+        // Without a notification: it has not been asked for.
+        guest.publish_table(RECEIVE, &buffers, true);
+    }
+    served.assert_arrived(150);
+}
+
+/// Frames for which there are no buffers, or too small ones, are dropped; the others are not touched by that. Then a ring whose index cannot be ends the function's work, until it is reset.
+fn drops_and_lost_rings(served: &Served) {
+    let mut guest = Guest::running(served);
+    guest.offer(2, 300);
+    served.assert_available(2);
+    let sent = [whole(served.mac, 20), whole(served.mac, 400), whole(served.mac, 30), whole(served.mac, 40)];
+    for (n, frame) in (1..).zip(&sent) {
+        served.send(frame);
+        served.assert_arrived(n);
+    }
+    assert_eq!([guest.received().1, guest.received().1], [sent[0].clone(), sent[2].clone()]);
+    let counters = served.server.network(1).device;
+    assert_eq!((counters.of(VirtioCause::RxSmall), counters.of(VirtioCause::RxNoBuffer), counters.delivered), (1, 1, 2));
+    guest.jump(TRANSMIT, SIZE + 1);
+    guest.notify(TRANSMIT);
+    let end = Instant::now() + PATIENCE;
+    while guest.register("device_status") & u64::from(status::NEEDS_RESET) == 0 {
+        assert!(Instant::now() < end, "the function goes on");
+    }
+    assert_eq!(guest.read::<1>(window::ISR)[0] & isr::CONFIG, isr::CONFIG);
+    assert_eq!(served.server.network(1).device.of(VirtioCause::AvailJump), 1);
+    served.send(&whole(served.mac, 20));
+    served.assert_arrived(5);
+    assert_eq!(served.server.network(1).device.of(VirtioCause::RxDown), 1);
+    guest.begin(served.taken);
+    guest.transmit(NetHeader::default(), &[5; 60]);
+    assert_eq!(served.received(), [5; 60]);
+}
+
+/// Frames both ways while the driver resets the function, the bus does, and the client dies: each ends, and the function works again.
+fn resets_under_load(served: &Served) {
+    let mut sent = 0;
+    for round in 0..12 {
+        let mut guest = Guest::running(served);
+        guest.offer(SIZE, 4096);
+        for _ in 0..20 {
+            guest.transmit(NetHeader::default(), &[round; 900]);
+            served.send(&whole(served.mac, 700));
+            sent += 1;
+        }
+        match round % 4 {
+            0 => guest.reset(),
+            1 => guest.client.reset().unwrap(),
+            // FLR, by the device control register.
+            2 => guest.client.write(7, 0x68, &[0x10, 0xa8], false).unwrap(),
+            _ => drop(guest),
+        }
+        served.assert_arrived(sent);
+        served.drain();
+    }
+    let mut guest = Guest::running(served);
+    guest.transmit(NetHeader::default(), &[99; 60]);
+    assert_eq!(served.received(), [99; 60]);
+    assert_eq!(served.server.counters(1).late, 0);
+}
+
+/// Register writes of any width anywhere, rings of anything, frames meanwhile: nothing ends but what the guest has broken itself, and a reset mends it. What the function reads is the guest's memory alone.
+fn hostile_guests(served: &Served) {
+    let mut rng = Rng::seed_from_u64(20);
+    let mut sent = 0;
+    for guest_number in 0..12 {
+        let mut guest = Guest::running(served);
+        guest.offer(SIZE / 2, 1600);
+        for _ in 0..120 {
+            match rng.gen_range(0..4) {
+                0 => {
+                    // Rings and tables, where descriptors lie.
+                    let bytes: [u8; 16] = std::array::from_fn(|_| if rng.gen_bool(0.4) { 0 } else { rng.gen() });
+                    guest.poke(BASE + rng.gen_range(0..0xbff0), &bytes);
+                    guest.notify(rng.gen_range(0..3));
+                }
+                1 => {
+                    let width = [1, 2, 4, 8, 3, 64][rng.gen_range(0..6)];
+                    let bytes: Vec<u8> = (0..width).map(|_| rng.gen()).collect();
+                    let offset = if rng.gen_bool(0.5) { window::COMMON + rng.gen_range(0..64) } else { rng.gen_range(0..0xffc0) };
+                    guest.write(offset, &bytes);
+                }
+                2 => drop(guest.read::<8>(rng.gen_range(0..0xfff8))),
+                _ => {
+                    served.send(&whole(served.mac, rng.gen_range(0..2000)));
+                    sent += 1;
+                }
+            }
+        }
+        served.assert_arrived(sent);
+        guest.reset();
+        guest.begin(served.taken);
+        served.drain();
+        guest.transmit(NetHeader::default(), &[guest_number; 61]);
+        while served.received() != [guest_number; 61] {}
+    }
+    let counters = served.server.network(1).device;
+    assert!(counters.rejects() > 0 && counters.of(VirtioCause::BadState) > 0, "{counters:?}");
+    // Nobody else has noticed.
+    assert_eq!(VfioUserDevice::open(&served.native).unwrap().read32(csr::MAGIC), csr::MAGIC_VALUE);
+    assert!(!served.server.has_died());
+    std::thread::sleep(Duration::from_millis(5));
+    served.assert_conserved();
+}
+
+fn all_of_it(served: impl Fn() -> Served) {
+    both_ways(&served());
+    long_echoes(&served());
+    drops_and_lost_rings(&served());
+    resets_under_load(&served());
+    hostile_guests(&served());
+}
+
+#[test]
+fn the_golden_model() {
+    all_of_it(Served::new);
+}
+
+#[cfg(feature = "cards")]
+#[test]
+fn the_engine_w64() {
+    all_of_it(|| Served::of(ferric_sim::Body::Gateware, 64));
+}
