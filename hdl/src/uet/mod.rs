@@ -1,6 +1,9 @@
-//! Packet delivery of Ultra Ethernet: PDCs, windows, acknowledges, loss. See README.md.
+//! Packet delivery of Ultra Ethernet: windows, acknowledges, loss, paths. See README.md.
 
+pub mod ack;
+pub mod loss;
 pub mod records;
+pub mod source;
 pub mod spray;
 #[cfg(test)]
 mod testing;

@@ -236,3 +236,155 @@ pub struct Choice {
     pub slot: Bits<SLOT>,
     pub entropy: Bits<16>,
 }
+
+/// What `ack` is asked.
+pub mod ack_ask {
+    /// The PDC begins.
+    pub const OPEN: u64 = 0;
+    /// Semantics are done with a packet.
+    pub const DONE: u64 = 1;
+    /// An ACK has gone out for another reason.
+    pub const SENT: u64 = 2;
+    /// It is so late.
+    pub const LATE: u64 = 3;
+}
+
+/// An ACK that is due or owed: what it says of the packet that it is for.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Owed {
+    pub psn: Bits<32>,
+    /// Response of semantics.
+    pub message: Bits<16>,
+    pub code: Bits<6>,
+    pub length: Bits<32>,
+    /// How the packet came: its entropy value, whether with ECN CE, whether sent again, when.
+    pub entropy: Bits<16>,
+    pub marked: Bit,
+    pub retx: Bit,
+    pub at: Bits<32>,
+}
+
+/// An order to `ack`.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct AckAsk {
+    /// See [`ack_ask`].
+    pub kind: Bits<2>,
+    pub line: Bits<LINE>,
+    pub now: Bits<32>,
+    /// Of DONE, as all that follows.
+    pub owed: Owed,
+    pub bytes: Bits<PAYLOAD>,
+    /// It asked for its ACK, or still says SYN; its answer has to be kept.
+    pub ask: Bit,
+    pub keep: Bit,
+    /// See [`RxTold`].
+    pub filled: Bit,
+    pub beyond: Bit,
+}
+
+/// Its answer.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct AckTold {
+    /// An ACK goes out now, as `owed` says.
+    pub send: Bit,
+    pub owed: Owed,
+    /// Ticks from the packet's arrival until now, at most all ones.
+    pub service: Bits<16>,
+    /// One is owed, and when at last.
+    pub waits: Bit,
+    pub deadline: Bits<32>,
+}
+
+/// What `loss` is asked.
+pub mod loss_ask {
+    /// The PDC begins: `psn` is Start_PSN.
+    pub const OPEN: u64 = 0;
+    /// A new packet goes out.
+    pub const SEND: u64 = 1;
+    /// The oldest of those to be sent again goes out.
+    pub const AGAIN: u64 = 2;
+    /// An ACK has come.
+    pub const ACK: u64 = 3;
+    /// A NACK has come after which `psn` is sent again at once.
+    pub const NACK_AGAIN: u64 = 4;
+    /// One after which it is sent again later; `all`: and all others.
+    pub const NACK_LATER: u64 = 5;
+    /// ROD: one that says what is expected (`cack`).
+    pub const NACK_BACK: u64 = 6;
+    /// The time-out, of `age` ticks.
+    pub const RTO: u64 = 7;
+    /// Nothing new may be sent and there are holes.
+    pub const STALL: u64 = 8;
+    /// The wait after NACK_LATER is over.
+    pub const RETRY: u64 = 9;
+}
+
+/// An order to `loss`.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct LossAsk {
+    /// See [`loss_ask`].
+    pub kind: Bits<4>,
+    pub line: Bits<LINE>,
+    pub now: Bits<32>,
+    /// Of SEND and AGAIN: whether something is queued behind it, and its path. Of SEND: what it carries.
+    pub more: Bit,
+    pub slot: Bits<SLOT>,
+    pub content: Bits<2>,
+    pub message: Bits<16>,
+    pub offset: Bits<32>,
+    pub bytes: Bits<PAYLOAD>,
+    /// Of ACK: CACK_PSN and ACK_PSN; of NACKs: PSN, and what is expected.
+    pub cack: Bits<32>,
+    pub psn: Bits<32>,
+    /// Of NACK_LATER: all others, too. Of RTO: the PDC is ROD.
+    pub all: Bit,
+    /// Of RTO: ticks after which a packet is due again.
+    pub age: Bits<32>,
+    /// Of ACK: it has a SACK.
+    pub sack: Bit,
+    pub base: Bits<32>,
+    pub bitmap: Bits<64>,
+    pub rcvd: Bits<24>,
+    /// PSNs that may be outstanding; 0: no news.
+    pub range: Bits<16>,
+    pub service: Bits<16>,
+    pub marked: Bit,
+    pub retx: Bit,
+    /// It has a response that says something, or says that it has nothing new.
+    pub response: Bit,
+    pub nothing: Bit,
+}
+
+/// Its answer.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct LossTold {
+    /// The ACK is possible; there is a packet that is meant.
+    pub ok: Bit,
+    /// Of SEND, AGAIN: the packet.
+    pub psn: Bits<32>,
+    pub clear: Bits<16>,
+    pub ar: Bit,
+    pub record: TxRecord,
+    /// Of ACK: something was acknowledged that had not been. So many are lost by the order on their path.
+    pub progress: Bit,
+    pub lost: Bits<3>,
+    /// Of RTO: the oldest has come and only its answer is missing. Of STALL: so many are sent again.
+    pub sacked: Bit,
+    pub again: Bits<COUNT>,
+    /// Of NACK_BACK: it goes back.
+    pub back: Bit,
+    // The state behind it.
+    pub outs: Bits<COUNT>,
+    pub resends: Bits<COUNT>,
+    pub waits: Bits<COUNT>,
+    /// PSN of the oldest that is out, or the next one.
+    pub oldest: Bits<32>,
+    /// The window has room.
+    pub room: Bit,
+    /// Something in front of what the peer has is missing there.
+    pub hole: Bit,
+    pub tries: Bits<4>,
+    pub refusals: Bits<5>,
+    /// How long a hole may be old.
+    pub stall: Bits<32>,
+}

@@ -96,7 +96,7 @@ pub struct Records<const LP: usize, const LW: usize, const LR: usize, const LA: 
     first: FirstSet<64>,
     bin: OneHotToBin<64, 6>,
     less: Diff<32>,
-    end: LessOne<32>,
+    before_it: LessOne<32>,
     behind: PlusOne<32>,
     following: PlusOne<26>,
     second: PlusOne<26>,
@@ -112,6 +112,8 @@ pub struct Records<const LP: usize, const LW: usize, const LR: usize, const LA: 
     lg_slots: Constant<Bits<4>>,
     #[init(Constant::new(Bits::<64>::mask()))]
     ones: Constant<Bits<64>>,
+    #[init(Constant::new(ROW.to_bits()))]
+    whole: Constant<Bits<7>>,
     row_number: Signal<Local, Bits<26>>,
     row_at: Signal<Local, Bits<LR>>,
     cell_number: Signal<Local, Bits<32>>,
@@ -192,15 +194,15 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         self.counts.write_data.next = self.count.q.val();
         self.counts.write_en.next = false;
         // Which places of the row are meant.
-        self.end.a.next = self.walk.q.val().upto;
-        self.last_row.next = self.end.y.val().get_bits::<26>(6);
+        self.before_it.a.next = self.walk.q.val().upto;
+        self.last_row.next = self.before_it.y.val().get_bits::<26>(6);
         self.from_row.next = self.walk.q.val().from.get_bits::<26>(6);
         self.second.a.next = self.from_row.val();
         self.second_row.next = self.second.y.val();
         self.upto_row.next = self.walk.q.val().upto.get_bits::<26>(6);
         self.from_bit.next = self.walk.q.val().from.get_bits::<6>(0);
         self.upto_bit.next = self.walk.q.val().upto.get_bits::<6>(0);
-        self.turn.next = bits::<7>(ROW) - bit_cast::<7, 6>(self.from_bit.val());
+        self.turn.next = self.whole.val() - bit_cast::<7, 6>(self.from_bit.val());
         self.low.next = self.ones.val();
         self.wanted.next = bits::<64>(0);
         if self.number.q.val() == self.second_row.val() {

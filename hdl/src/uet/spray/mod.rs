@@ -47,7 +47,7 @@ pub struct Spray<const LP: usize, const LA: usize> {
     pub s: MsgSink<SprayAsk>,
     /// Answers to `choose` only.
     pub m: MsgSrc<Choice>,
-    table: Ram<Bits<16>, 6>,
+    entropies: Ram<Bits<16>, 6>,
     marks: Ram<Bits<4>, LA>,
     turns: Ram<Bits<SLOT>, LP>,
     state: DFF<State>,
@@ -71,11 +71,11 @@ impl<const LP: usize, const LA: usize> Logic for Spray<LP, LA> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, ask, slot, mark, left, fresh);
-        clock!(self, clock, table, marks, turns);
-        self.table.write_en.next = self.table_en.val();
-        self.table.write_addr.next = self.table_slot.val();
-        self.table.write_data.next = self.table_entropy.val();
-        self.table.read_addr.next = self.slot.q.val();
+        clock!(self, clock, entropies, marks, turns);
+        self.entropies.write_en.next = self.table_en.val();
+        self.entropies.write_addr.next = self.table_slot.val();
+        self.entropies.write_data.next = self.table_entropy.val();
+        self.entropies.read_addr.next = self.slot.q.val();
         self.mark_at.next = (bit_cast::<LA, LINE>(self.ask.q.val().line) << self.lg_slots.val()) | bit_cast::<LA, SLOT>(self.slot.q.val());
         self.marks.read_addr.next = self.mark_at.val();
         self.marks.write_addr.next = self.mark_at.val();
@@ -101,7 +101,7 @@ impl<const LP: usize, const LA: usize> Logic for Spray<LP, LA> {
         self.s.ready.next = false;
         self.m.valid.next = false;
         self.m.data.next.slot = self.slot.q.val();
-        self.m.data.next.entropy = self.table.read_data.val();
+        self.m.data.next.entropy = self.entropies.read_data.val();
         match self.state.q.val() {
             State::Idle => {
                 self.s.ready.next = true;

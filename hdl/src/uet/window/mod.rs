@@ -144,6 +144,8 @@ pub struct Window<const LP: usize, const LW: usize, const LR: usize> {
     ones: Constant<Bits<64>>,
     #[init(Constant::new(ROW.to_bits()))]
     whole: Constant<Bits<7>>,
+    #[init(Constant::new(ROW.to_bits()))]
+    whole_row: Constant<Bits<COUNT>>,
     row_at: Signal<Local, Bits<LR>>,
     place: Signal<Local, Bits<6>>,
     only: Signal<Local, Bits<64>>,
@@ -212,7 +214,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
         // The far end of the window, for every second SACK.
         self.far_end.next = bits::<COUNT>(0);
         if self.span.val() > bits::<COUNT>(ROW) {
-            self.far_end.next = self.span.val() - bits::<COUNT>(ROW);
+            self.far_end.next = self.span.val() - self.whole_row.val();
         }
         self.flips.next = !self.line.q.val().flip & self.far_end.val().any();
         self.high_shift.next = self.rest.val();
