@@ -63,7 +63,6 @@ pub struct Ack<const LP: usize> {
     due: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
-    said: Signal<Local, Owed>,
 }
 
 #[kernel]
@@ -75,7 +74,7 @@ impl<const LP: usize> Logic for Ack<LP> {
         self.s.ready.next = false;
         self.m.valid.next = false;
         self.m.data.next.send = self.send.q.val();
-        self.m.data.next.owed = self.said.val();
+        self.m.data.next.owed = self.line.q.val().owed;
         self.m.data.next.service = self.service.q.val();
         self.m.data.next.waits = self.line.q.val().waits;
         self.m.data.next.deadline = self.line.q.val().deadline;
@@ -92,7 +91,6 @@ impl<const LP: usize> Logic for Ack<LP> {
         self.due.next = self.asked.val() | self.over.val();
         self.later.a.next = self.ask.q.val().now;
         self.later.b.next = self.ack_wait.val();
-        self.said.next = self.line.q.val().owed;
         self.since.a.next = self.ask.q.val().now;
         self.since.b.next = self.line.q.val().owed.at;
         match self.state.q.val() {

@@ -128,7 +128,7 @@ pub struct Loss<const LP: usize, const LW: usize> {
     waited: Diff<32>,
     psn: Sum<32>,
     quarter: Sum<32>,
-    edge: Sum<32>,
+    bound: Sum<32>,
     step: PlusOne<32>,
     clears: Sum<16>,
     #[init(BePick::new((0..64).rev().collect()))]
@@ -179,19 +179,6 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.places.go.next = self.state.q.val() == State::Load;
         self.places.ask.next = self.ask.q.val();
         self.places.line.next = self.line.q.val();
-        self.walks.state.next = self.state.q.val();
-        self.walks.ask.next = self.ask.q.val();
-        self.walks.line.next = self.line.q.val();
-        self.walks.found.next = self.found.q.val();
-        self.walks.age.next = self.stall.val();
-        self.walks.limit.next = self.limit.val();
-        self.walks.upto.next = self.upto.q.val();
-        self.walks.path_order.next = self.path_order.val();
-        self.walks.own.next = self.own.q.val();
-        self.walks.covered.next = self.places.covered.val();
-        self.walks.own_in.next = self.places.own_in.val();
-        self.walks.from.next = self.places.from.val();
-        self.walks.gap.next = self.places.gap.val();
         self.flight.a.next = self.line.q.val().sent;
         self.flight.b.next = self.line.q.val().cack;
         self.since.a.next = self.ask.q.val().now;
@@ -203,8 +190,8 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.psn.b.next = self.own.q.val();
         self.quarter.a.next = self.line.q.val().slowest;
         self.quarter.b.next = self.line.q.val().slowest >> 2;
-        self.edge.a.next = self.line.q.val().cack;
-        self.edge.b.next = bits::<32>(REACH);
+        self.bound.a.next = self.line.q.val().cack;
+        self.bound.b.next = bits::<32>(REACH);
         // The oldest that is out, and CLEAR_PSN in front of it, less PSN: a - 1 - b is a + !b.
         self.oldest.next = self.line.q.val().sent;
         if self.found.q.val().found {
@@ -243,9 +230,22 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.share.next = bit_cast::<32, 28>(self.line.q.val().duplicates) << 4;
         self.plain.next = !(self.found.q.val().record.content == content::DATA);
         self.limit.next = self.line.q.val().known;
-        if self.line.q.val().known > self.edge.y.val() {
-            self.limit.next = self.edge.y.val();
+        if self.line.q.val().known > self.bound.y.val() {
+            self.limit.next = self.bound.y.val();
         }
+        self.walks.state.next = self.state.q.val();
+        self.walks.ask.next = self.ask.q.val();
+        self.walks.line.next = self.line.q.val();
+        self.walks.found.next = self.found.q.val();
+        self.walks.age.next = self.stall.val();
+        self.walks.limit.next = self.limit.val();
+        self.walks.upto.next = self.upto.q.val();
+        self.walks.path_order.next = self.path_order.val();
+        self.walks.own.next = self.own.q.val();
+        self.walks.covered.next = self.places.covered.val();
+        self.walks.own_in.next = self.places.own_in.val();
+        self.walks.from.next = self.places.from.val();
+        self.walks.gap.next = self.places.gap.val();
         if !(self.state.q.val() == State::Go) & !(self.state.q.val() == State::Found) {
             self.walk.d.next = self.walks.walk.val();
             self.after.d.next = self.walks.after.val();
@@ -346,9 +346,9 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                         self.line.d.next.range = self.ask.q.val().range;
                     }
                 }
-                self.edge.a.next = self.places.from.val();
-                self.edge.b.next = bit_cast::<32, 7>(self.rise.val());
-                self.upto.d.next = self.edge.y.val();
+                self.bound.a.next = self.places.from.val();
+                self.bound.b.next = bit_cast::<32, 7>(self.rise.val());
+                self.upto.d.next = self.bound.y.val();
                 self.trusted.d.next = (self.line.q.val().acks < bits::<32>(SHARE_FROM)) | (self.share.val() <= self.line.q.val().acks);
                 self.state.d.next = State::Judge;
             }

@@ -45,9 +45,10 @@ impl Logic for Places {
             self.steps[i].clock.next = self.clock.val();
         }
         self.steps[0].d.next = self.go.val();
-        for i in 1..5 {
-            self.steps[i].d.next = self.steps[i - 1].q.val();
-        }
+        self.steps[1].d.next = self.steps[0].q.val();
+        self.steps[2].d.next = self.steps[1].q.val();
+        self.steps[3].d.next = self.steps[2].q.val();
+        self.steps[4].d.next = self.steps[3].q.val();
         self.place.a.next = self.ask.val().base;
         self.place.b.next = self.line.val().start;
         self.more.a.next = self.covers.q.val();

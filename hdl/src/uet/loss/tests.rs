@@ -262,7 +262,8 @@ impl Bench {
     }
 
     fn timers(&mut self) {
-        for (pdc, timer, _) in self.pds.timers().into_iter().filter(|(.., time)| *time <= self.now) {
+        let now = self.now;
+        for (pdc, timer, _) in self.pds.timers().into_iter().filter(|(.., time)| *time <= now) {
             let age = self.pds.config().rto << self.pdc().tx.tries;
             let actions = self.step(Event::Expire { pdc, timer });
             let has = |counter: Counter| u32::from(actions.contains(&Action::Count(counter)));

@@ -72,6 +72,10 @@ impl<const LP: usize, const LA: usize> Logic for Spray<LP, LA> {
     fn update(&mut self) {
         dff_setup!(self, clock, state, ask, slot, mark, left, fresh);
         clock!(self, clock, entropies, marks, turns);
+        self.next_slot.next = self.slot.q.val() + 1;
+        if self.slot.q.val() == self.last_slot.val() {
+            self.next_slot.next = bits::<SLOT>(0);
+        }
         self.entropies.write_en.next = self.table_en.val();
         self.entropies.write_addr.next = self.table_slot.val();
         self.entropies.write_data.next = self.table_entropy.val();
@@ -85,10 +89,6 @@ impl<const LP: usize, const LA: usize> Logic for Spray<LP, LA> {
         self.turns.write_addr.next = bit_cast::<LP, LINE>(self.ask.q.val().line);
         self.turns.write_data.next = self.next_slot.val();
         self.turns.write_en.next = false;
-        self.next_slot.next = self.slot.q.val() + 1;
-        if self.slot.q.val() == self.last_slot.val() {
-            self.next_slot.next = bits::<SLOT>(0);
-        }
         self.more.next = bits::<4>(0);
         if self.ask.q.val().what == told::ECN {
             self.more.next = bits::<4>(ECN);
