@@ -17,8 +17,8 @@ use crate::switch::matching::Matching;
 use crate::switch::tcam::Tcam;
 use crate::switch::verify::Verify;
 use crate::uet::ack::Ack;
-use crate::uet::loss::Loss;
 use crate::uet::records::Records;
+use crate::uet::source::Source;
 use crate::uet::spray::Spray;
 use crate::uet::window::Window;
 use std::sync::OnceLock;
@@ -140,7 +140,7 @@ pub fn tops() -> &'static [Top] {
             "uet_window" None, Window::<10, 9, 13>::default();
             "uet_ack" None, Ack::<10>::default();
             "uet_records" None, Records::<4, 9, 7, 13, 10>::default();
-            "uet_loss" None, Loss::<10, 9>::default();
+            "uet_source" None, Source::<4, 9, 7, 13, 10>::default();
             "uet_spray" None, Spray::<10, 16>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });

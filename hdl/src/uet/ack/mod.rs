@@ -63,6 +63,8 @@ pub struct Ack<const LP: usize> {
     due: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
+    came: Signal<Local, Owed>,
+    was: Signal<Local, Owed>,
 }
 
 #[kernel]
@@ -82,17 +84,19 @@ impl<const LP: usize> Logic for Ack<LP> {
         self.lines.write_addr.next = bit_cast::<LP, LINE>(self.ask.q.val().line);
         self.lines.write_data.next = self.line.q.val();
         self.lines.write_en.next = false;
+        self.came.next = self.ask.q.val().owed;
+        self.was.next = self.line.q.val().owed;
         self.counts.next = self.ask.q.val().bytes;
         if self.ask.q.val().bytes < self.ack_least.val() {
             self.counts.next = self.ack_least.val();
         }
-        self.asked.next = self.ask.q.val().ask | self.ask.q.val().owed.marked | self.ask.q.val().keep | self.ask.q.val().filled | self.ask.q.val().beyond;
+        self.asked.next = self.ask.q.val().ask | self.came.val().marked | self.ask.q.val().keep | self.ask.q.val().filled | self.ask.q.val().beyond;
         self.over.next = self.line.q.val().unacked >= self.ack_bytes.val();
         self.due.next = self.asked.val() | self.over.val();
         self.later.a.next = self.ask.q.val().now;
         self.later.b.next = self.ack_wait.val();
         self.since.a.next = self.ask.q.val().now;
-        self.since.b.next = self.line.q.val().owed.at;
+        self.since.b.next = self.was.val().at;
         match self.state.q.val() {
             State::Idle => {
                 self.s.ready.next = true;

@@ -6,7 +6,7 @@ mod walks;
 #[cfg(test)]
 mod tests;
 
-use super::types::{content, loss_ask, LossAsk, LossTold, TxFound, TxWalk, LINE};
+use super::types::{content, loss_ask, LossAsk, LossTold, TxFound, TxRecord, TxWalk, LINE};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::pack::BePick;
@@ -145,6 +145,10 @@ pub struct Loss<const LP: usize, const LW: usize> {
     whole: Constant<Bits<7>>,
     newer: Signal<Local, Bits<24>>,
     newest: Signal<Local, Bit>,
+    /// Packets: that was found, that goes out, that is recorded.
+    met: Signal<Local, TxRecord>,
+    gone: Signal<Local, TxRecord>,
+    put: Signal<Local, TxRecord>,
     unasked: Signal<Local, Bits<UNASKED>>,
     wants: Signal<Local, Bit>,
     full4: Signal<Local, Bits<34>>,
@@ -179,10 +183,12 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.places.go.next = self.state.q.val() == State::Load;
         self.places.ask.next = self.ask.q.val();
         self.places.line.next = self.line.q.val();
+        self.met.next = self.found.q.val().record;
+        self.gone.next = self.told.q.val().record;
         self.flight.a.next = self.line.q.val().sent;
         self.flight.b.next = self.line.q.val().cack;
         self.since.a.next = self.ask.q.val().now;
-        self.since.b.next = self.found.q.val().record.time;
+        self.since.b.next = self.met.val().time;
         self.waited.a.next = self.trip.q.val();
         self.waited.b.next = bit_cast::<32, 16>(self.ask.q.val().service);
         self.step.a.next = self.own.q.val();
@@ -222,13 +228,13 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.newest.next = self.ask.q.val().sack & (!self.line.q.val().heard | !self.newer.val().get_bit(23));
         self.full4.next = bit_cast::<34, 32>(self.flying.q.val()) << 2;
         self.range3.next = (bit_cast::<34, 16>(self.line.q.val().range) << 1) + bit_cast::<34, 16>(self.line.q.val().range);
-        self.unasked.next = self.line.q.val().unasked + bit_cast::<UNASKED, 14>(self.told.q.val().record.bytes);
+        self.unasked.next = self.line.q.val().unasked + bit_cast::<UNASKED, 14>(self.gone.val().bytes);
         self.wants.next = (!self.ask.q.val().more & !self.found.q.val().resends.any())
             | self.own.q.val().get_bits::<4>(0).all()
             | (self.unasked.val() >= self.ack_bytes.val())
             | (self.full4.val() >= self.range3.val());
         self.share.next = bit_cast::<32, 28>(self.line.q.val().duplicates) << 4;
-        self.plain.next = !(self.found.q.val().record.content == content::DATA);
+        self.plain.next = !(self.met.val().content == content::DATA);
         self.limit.next = self.line.q.val().known;
         if self.line.q.val().known > self.bound.y.val() {
             self.limit.next = self.bound.y.val();
@@ -250,6 +256,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             self.walk.d.next = self.walks.walk.val();
             self.after.d.next = self.walks.after.val();
         }
+        self.put.next = self.walks.walk.val().record;
         match self.state.q.val() {
             State::Idle => {
                 self.s.ready.next = true;
@@ -321,7 +328,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             }
             // It has arrived, and is answered if its response says something.
             State::Mine => {
-                if self.found.q.val().found & !self.found.q.val().record.again & !self.ask.q.val().retx & !self.waited.below.val() & (self.waited.y.val() > self.line.q.val().slowest) {
+                if self.found.q.val().found & !self.met.val().again & !self.ask.q.val().retx & !self.waited.below.val() & (self.waited.y.val() > self.line.q.val().slowest) {
                     self.line.d.next.slowest = self.waited.y.val();
                 }
                 if self.found.q.val().found & (self.plain.val() | self.ask.q.val().response) {
@@ -373,8 +380,8 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             }
             // A packet goes out, for the first time or again.
             State::Put => {
-                self.told.d.next.record = self.walks.walk.val().record;
-                self.line.d.next.order = self.walks.walk.val().record.order;
+                self.told.d.next.record = self.put.val();
+                self.line.d.next.order = self.put.val().order;
                 self.state.d.next = State::Go;
                 if self.ask.q.val().kind == loss_ask::AGAIN {
                     self.own.d.next = self.found.q.val().place;
@@ -390,8 +397,8 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             State::Ask => {
                 self.told.d.next.psn = self.psn.y.val();
                 self.told.d.next.ar = true;
-                if self.told.q.val().record.content == content::DATA {
-                    self.told.d.next.ar = self.wants.val() | self.told.q.val().record.again;
+                if self.gone.val().content == content::DATA {
+                    self.told.d.next.ar = self.wants.val() | self.gone.val().again;
                     self.line.d.next.unasked = self.unasked.val();
                     if self.wants.val() {
                         self.line.d.next.unasked = bits::<UNASKED>(0);

@@ -1,7 +1,7 @@
 //! Which walk a state makes: which packets, and what is done to each.
 use super::{Line, State};
 use crate::prim::sum::PlusOne;
-use crate::uet::types::{content, loss_ask, told, LossAsk, TxFound, TxWalk};
+use crate::uet::types::{content, loss_ask, told, LossAsk, TxFound, TxRecord, TxWalk};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -40,6 +40,8 @@ pub struct Walks {
     early: Signal<Local, Bits<25>>,
     late: Signal<Local, Bit>,
     plain: Signal<Local, Bit>,
+    met: Signal<Local, TxRecord>,
+    packet: Signal<Local, TxRecord>,
 }
 
 #[kernel]
@@ -52,7 +54,24 @@ impl Logic for Walks {
         self.early.next = self.gap.val().get_bits::<25>(6);
         self.late.next = !self.near.val() & (self.from.val() >= self.line.val().sent);
         self.order.a.next = self.line.val().order;
-        self.plain.next = !(self.found.val().record.content == content::DATA);
+        self.met.next = self.found.val().record;
+        self.plain.next = !(self.met.val().content == content::DATA);
+        // The packet that goes out.
+        self.packet.next = self.met.val();
+        self.packet.next.again = true;
+        if !(self.ask.val().kind == loss_ask::AGAIN) {
+            self.packet.next.content = self.ask.val().content;
+            self.packet.next.message = self.ask.val().message;
+            self.packet.next.offset = self.ask.val().offset;
+            self.packet.next.bytes = self.ask.val().bytes;
+            self.packet.next.again = false;
+        }
+        self.packet.next.slot = self.ask.val().slot;
+        self.packet.next.time = self.ask.val().now;
+        self.packet.next.order = self.line.val().order;
+        if self.path_order.val() {
+            self.packet.next.order = self.order.y.val();
+        }
         self.walk.next = self.blank.val();
         self.walk.next.line = self.ask.val().line;
         self.walk.next.now = self.ask.val().now;
@@ -181,20 +200,9 @@ impl Logic for Walks {
             State::Put => {
                 self.walk.next.put = true;
                 self.walk.next.from = self.own.val();
-                self.walk.next.record.content = self.ask.val().content;
-                self.walk.next.record.message = self.ask.val().message;
-                self.walk.next.record.offset = self.ask.val().offset;
-                self.walk.next.record.bytes = self.ask.val().bytes;
+                self.walk.next.record = self.packet.val();
                 if self.ask.val().kind == loss_ask::AGAIN {
                     self.walk.next.from = self.found.val().place;
-                    self.walk.next.record = self.found.val().record;
-                    self.walk.next.record.again = true;
-                }
-                self.walk.next.record.slot = self.ask.val().slot;
-                self.walk.next.record.time = self.ask.val().now;
-                self.walk.next.record.order = self.line.val().order;
-                if self.path_order.val() {
-                    self.walk.next.record.order = self.order.y.val();
                 }
                 self.after.next = State::Ask;
             }
