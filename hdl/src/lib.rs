@@ -31,4 +31,5 @@ pub mod stream;
 pub mod switch;
 pub mod tb;
 pub mod tops;
+pub mod uet;
 pub mod virtio;

@@ -16,6 +16,11 @@ use crate::switch::key::Key;
 use crate::switch::matching::Matching;
 use crate::switch::tcam::Tcam;
 use crate::switch::verify::Verify;
+use crate::uet::ack::Ack;
+use crate::uet::records::Records;
+use crate::uet::source::Source;
+use crate::uet::spray::Spray;
+use crate::uet::window::Window;
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -132,6 +137,11 @@ pub fn tops() -> &'static [Top] {
             "flow_count_w512" 512, Count::<12>::default();
             "flow_match_w64" 64, Matching::<6, 2>::default();
             "flow_match_w512" 512, Matching::<12, 19>::default();
+            "uet_window" None, Window::<10, 9, 13>::default();
+            "uet_ack" None, Ack::<10>::default();
+            "uet_records" None, Records::<4, 9, 7, 13, 10>::default();
+            "uet_source" None, Source::<4, 9, 7, 13, 10>::default();
+            "uet_spray" None, Spray::<10, 16>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));

@@ -1,4 +1,4 @@
-//! docs/uet.md has a row for every code, says "no" of the gateware in each, and names tests that exist.
+//! docs/uet.md has a row for every code, and names tests and mutants that exist.
 use ferric_abi::uet::codes::{ControlType, NackCode, NextHeader, PdsType, ReturnCode, SesOpcode};
 use std::path::Path;
 
@@ -18,22 +18,35 @@ fn rows() -> Vec<(String, Vec<String>)> {
     rows
 }
 
+/// A test, `file::name` below `dir`, is there.
+fn exists(dir: &str, test: &str, section: &str) {
+    let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("{section}: {test}"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(dir).join(file);
+    let source = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{section}: {}: {e}", path.display()));
+    assert!(source.contains(&format!("fn {name}(")), "{section}: {file} has no {name}");
+}
+
 #[test]
 fn every_row_says_what_is_there() {
     let rows = rows();
+    let mutants = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../hdl/mutants/uet.ini")).unwrap();
+    let mut gateware = 0;
     assert!(rows.len() > 150, "{} rows: is this the page?", rows.len());
     for (section, cells) in &rows {
         assert!(cells.len() >= 5, "{section}: {cells:?}");
         assert!(["yes", "**no**", "headers"].contains(&&*cells[2]), "{section}: {cells:?}");
-        assert_eq!(cells[3], "**no**", "{section}: there is no gateware: {cells:?}");
+        if cells[3] != "**no**" {
+            let (test, mutant) = cells[3].split_once(", ").unwrap_or_else(|| panic!("{section}: {cells:?}"));
+            exists("../hdl/src/uet", test, section);
+            assert!(mutants.contains(&format!("[{mutant}]\n")), "{section}: no mutant {mutant}");
+            gateware += 1;
+        }
         assert!(cells[2] == "**no**" || !cells[4].is_empty(), "{section}: no test of {cells:?}");
         if !cells[4].is_empty() {
-            let (file, name) = cells[4].split_once("::").unwrap_or_else(|| panic!("{section}: {cells:?}"));
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
-            let source = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{section}: {}: {e}", path.display()));
-            assert!(source.contains(&format!("fn {name}(")), "{section}: {file} has no {name}");
+            exists("src", &cells[4], section);
         }
     }
+    assert!(gateware > 15, "{gateware} rows of gateware");
 }
 
 /// Whether the section has exactly these numbers with these names.

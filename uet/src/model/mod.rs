@@ -16,7 +16,7 @@ mod types;
 
 pub use pdc::{Pdc, Shared, Stage};
 pub use pool::{Pds, Pool};
-pub use rx::{Mark, Rx};
+pub use rx::{Arrival, Finished, Mark, Rx, Seen};
 pub use spray::{random, Policy, Spray, Told};
-pub use tx::{Content, Tx};
+pub use tx::{Answer, Content, Record, Tx};
 pub use types::{Action, Body, Config, Counter, Defect, Event, Failure, Message, Mode, Packet, Peer, Response, Sack, Timer, To};

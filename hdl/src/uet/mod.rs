@@ -1,0 +1,11 @@
+//! Packet delivery of Ultra Ethernet: windows, acknowledges, loss, paths. See README.md.
+
+pub mod ack;
+pub mod loss;
+pub mod records;
+pub mod source;
+pub mod spray;
+#[cfg(test)]
+mod testing;
+pub mod types;
+pub mod window;
