@@ -32,12 +32,14 @@ pub struct TunnelConfig {
     pub zero_checksum_v6: bool,
     /// Reserved bits of received VXLAN headers are ignored, as RFC 7348 has it; else such packets are dropped, as Linux does.
     pub lenient: bool,
+    /// The function may have raw queue pairs: it may send whatever it likes into the tunnel, and gets what comes through that. Of no meaning for the physical function, which may in any case.
+    pub raw: bool,
 }
 
 impl TunnelConfig {
-    /// A tunnel that takes packets of its own remote endpoint only. TTL 64, DSCP 0, no tag.
+    /// A tunnel that takes packets of its own remote endpoint only. TTL 64, DSCP 0, no tag, no raw queue pairs.
     pub fn new(vni: u32, mac: Mac, local: IpAddr, next_hop: Mac, remote: IpAddr) -> Self {
-        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false }
+        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false, raw: false }
     }
 
     /// Bytes that the outer header adds to a frame.
@@ -62,7 +64,7 @@ impl TunnelConfig {
             IpAddr::V6(a) => u128::from(a),
         };
         let on = TunnelCtx::default().with_valid(true).with_ipv6(self.local.is_ipv6()).with_vni(self.vni).with_vlan(self.tag.is_some()).with_tci(self.tag.unwrap_or(0));
-        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote);
+        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote).with_raw(self.raw);
         let outer = how.with_copy_dscp(self.dscp.is_none()).with_dscp(self.dscp.unwrap_or(0)).with_copy_ttl(self.ttl.is_none()).with_hop_limit(self.ttl.unwrap_or(64));
         Ok(outer.with_dmac(self.next_hop.number()).with_smac(self.mac.number()).with_local(number(self.local)).with_remote(number(self.remote)))
     }
@@ -77,12 +79,12 @@ impl Context {
     /// From now on all frames of `function` go through this tunnel, and those that come through it are for that function only; no other frame is. For the physical function only. While it is
     /// changed the function's frames wait. Tunnels stay when their function is reset, but for the physical function's own. The path MTU of queue pairs is to leave room for
     /// [`TunnelConfig::overhead`] in the underlay. Errors: no such function, a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero, a VNI that
-    /// another function has at the same address.
+    /// another function has at the same address, or no leave for raw queue pairs though the function has some.
     pub fn set_tunnel(&self, function: u16, config: &TunnelConfig) -> Result<()> {
         self.tell_tunnel(function, config.line()?)
     }
 
-    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function.
+    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function, or one that has raw queue pairs and is not the physical one: its reset takes them away.
     pub fn clear_tunnel(&self, function: u16) -> Result<()> {
         self.tell_tunnel(function, TunnelCtx::default())
     }

@@ -88,8 +88,15 @@ impl Program {
     }
 
     pub fn set_port(&mut self) {
-        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let none = self.asm.label();
+        if self.has_raw_lines() {
+            let physical = self.asm.label();
+            self.asm.branch(Op::Beq, FN, 0, physical);
+            self.set_own_raw_queue();
+            self.asm.bind(physical);
+        } else {
+            self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
+        }
         self.asm.mov(W, ZERO);
         self.asm.ext(T, p(0), PORT_RAW.ilog2() as u8, 1);
         self.asm.branch(Op::Beq, T, 0, none);

@@ -6,7 +6,7 @@ use ferric_abi::context::TunnelCtx;
 use ferric_abi::csr::space::TUNNEL;
 
 /// Words of the line and of the parameters: low and high words of MAC addresses, the first of IP addresses, and how many there are.
-const FIRST: u32 = 0;
+pub(super) const FIRST: u32 = 0;
 const VNI: u32 = 1;
 const TO_MAC: u8 = 2;
 const FROM_MAC: u8 = 4;
@@ -20,12 +20,12 @@ const GROUP: u8 = 8;
 const IPV4_GROUPS: u32 = 0xe000_0000;
 const IPV6_GROUPS: u32 = 0xff00_0000;
 
-fn of(name: &str) -> F {
+pub(super) fn of(name: &str) -> F {
     field(&TunnelCtx::LAYOUT, name)
 }
 
 /// Where field `f` has its bits.
-fn bits(f: F) -> u32 {
+pub(super) fn bits(f: F) -> u32 {
     f.mask << f.shift
 }
 
@@ -35,7 +35,8 @@ impl Program {
         let off = self.asm.label();
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         self.refuse(AdminStatus::BadId, Op::Bge, ID, self.functions());
-        self.asm.op(Op::And, W, p(FIRST as u8), !(bits(of("rsvd0")) | bits(of("rsvd1")) | bits(of("bound"))));
+        self.asm.op(Op::And, W, p(FIRST as u8), !(bits(of("rsvd1")) | bits(of("bound"))));
+        self.no_raw_left_behind();
         self.get(T, W, of("valid"));
         self.asm.branch(Op::Beq, T, 0, off);
         self.get(T, W, of("hop_limit"));

@@ -83,20 +83,20 @@ fn ranges(b: &mut Bench) {
 }
 
 /// Domain, event queue, completion queue, queue pair, region of function `f`: the first numbers of its share, but for those that are reserved.
-struct Own {
-    pd: u32,
+pub struct Own {
+    pub pd: u32,
     eq: u32,
-    cq: u32,
-    qp: u32,
+    pub cq: u32,
+    pub qp: u32,
     mr: u32,
 }
 
-fn own(f: u32) -> Own {
+pub fn own(f: u32) -> Own {
     let first = |kind| share(kind, f).0;
     Own { pd: first(ObjectKind::Pd), eq: first(ObjectKind::Eq), cq: first(ObjectKind::Cq), qp: first(ObjectKind::Qp) + 2, mr: first(ObjectKind::Mr) + 1 }
 }
 
-fn make(b: &mut Bench, f: u32, qp_type: u32) {
+pub fn make(b: &mut Bench, f: u32, qp_type: u32) {
     let o = own(f);
     let f = f as usize;
     b.expect(Ok, f, CreatePd, o.pd, &[]);

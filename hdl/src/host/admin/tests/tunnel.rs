@@ -10,12 +10,12 @@ use ferric_abi::csr::space::TUNNEL;
 
 const FUNCTIONS: usize = 1 << SIZES.functions;
 
-fn on(ipv6: bool) -> TunnelCtx {
+pub fn on(ipv6: bool) -> TunnelCtx {
     let ip = if ipv6 { 0xfd00 << 112 } else { 0x0a00_0000 };
     TunnelCtx::default().with_valid(true).with_ipv6(ipv6).with_vni(0xab_cdef).with_hop_limit(64).with_dmac(0x0203_0405_0607).with_smac(0x0e00_0000_0000).with_local(ip | 1).with_remote(ip | 2)
 }
 
-fn set(b: &mut Bench, status: AdminStatus, f: usize, id: u32, tunnel: TunnelCtx) {
+pub fn set(b: &mut Bench, status: AdminStatus, f: usize, id: u32, tunnel: TunnelCtx) {
     b.expect(status, f, SetTunnel, id, &words::<14>(&tunnel.0));
 }
 
@@ -57,7 +57,7 @@ pub fn all(b: &mut Bench) {
         on(false),
         on(true),
         on(false).with_vni(0).with_vlan(true).with_tci(u16::MAX).with_hop_limit(1),
-        on(true).with_lenient(true).with_zero_csum6(true).with_any_remote(true).with_copy_dscp(true).with_copy_ttl(true).with_dscp(63),
+        on(true).with_lenient(true).with_zero_csum6(true).with_any_remote(true).with_copy_dscp(true).with_copy_ttl(true).with_dscp(63).with_raw(true),
         on(false).with_smac(1 << 32).with_dmac(1),
         on(true).with_local(1 << 64).with_remote(0xfeff << 112),
     ];
@@ -65,7 +65,7 @@ pub fn all(b: &mut Bench) {
     for (n, tunnel) in fine.into_iter().enumerate() {
         let from = b.card.log.len();
         let f = n % FUNCTIONS;
-        set(b, Ok, 0, f as u32, tunnel.with_rsvd0(1).with_rsvd1(255));
+        set(b, Ok, 0, f as u32, tunnel.with_rsvd1(255));
         assert_eq!(there(b, f), tunnel.with_bound(true), "reserved bits stay zero, and the function has one");
         let order: Vec<(u8, Option<u32>)> = b.card.log[from..]
             .iter()
