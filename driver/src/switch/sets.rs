@@ -60,6 +60,10 @@ impl FlowTables {
         if lines.len() < set.actions.len() {
             return Err(Error::Exhausted("lines for the actions of both sets"));
         }
+        let numbers = self.rules.of(None);
+        if numbers.len() < set.rules.len() {
+            return Err(Error::Exhausted("wildcard rules for both sets"));
+        }
         let line = |action: usize| lines[..set.actions.len()].get(action).copied().ok_or(Error::Invalid("the set has no such action"));
         for (line, action) in lines.iter().zip(&set.actions) {
             if action.meter() != 0 {
@@ -74,9 +78,7 @@ impl FlowTables {
         for (class, key, action) in &set.entries {
             self.insert(context, of, *class, key, line(*action)?)?;
         }
-        let numbers = self.rules.of(None);
-        for (n, (packets, [key, mask], action)) in set.rules.iter().enumerate() {
-            let number = *numbers.get(n).ok_or(Error::Exhausted("wildcard rules for both sets"))?;
+        for (number, (packets, [key, mask], action)) in numbers.into_iter().zip(&set.rules) {
             self.set_rule(context, number, *packets, [key, mask], line(*action)?, of)?;
         }
         for (domain, mac, to) in &set.stations {

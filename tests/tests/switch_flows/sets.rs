@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Replacements, and senders that a set knows.
-const REPLACEMENTS: usize = 5;
+const REPLACEMENTS: usize = 3;
 const SENDERS: u8 = 16;
 /// Cycles of the cards at a time.
 const STRETCH: u64 = 200;

@@ -46,7 +46,7 @@ pub struct RawQueues<const LF: usize> {
     /// `chosen` is of the frame at hand.
     known: DFF<Bit>,
     chosen: DFF<Bits<32>>,
-    function: Signal<Local, Bits<12>>,
+    whose: Signal<Local, Bits<12>>,
     goes: Signal<Local, Bit>,
     #[init(Constant::new(RawCtx::default()))]
     none: Constant<RawCtx>,
@@ -80,11 +80,11 @@ impl<const LF: usize> Logic for RawQueues<LF> {
         }
 
         // The frame at hand: its line is looked at in every cycle until it goes, so that what waits here is not for a queue pair that has gone meanwhile.
-        self.function.next = self.slice.m.data.val().function;
-        self.lines.read_addr1.next = self.function.val().get_bits::<LF>(0);
+        self.whose.next = self.slice.m.data.val().function;
+        self.lines.read_addr1.next = self.whose.val().get_bits::<LF>(0);
         self.word.x.next = self.lines.read_data1.val();
         self.chosen.d.next = self.port.val();
-        if self.function.val().any() {
+        if self.whose.val().any() {
             self.chosen.d.next = bits::<32>(0);
             if self.slice.m.data.val().tunnel & self.lines.read_data1.val().valid {
                 self.chosen.d.next = self.word.y.val();
