@@ -243,7 +243,8 @@ macro_rules! context_records {
             raw: bool[1] "The function, if it is not the physical one, may have raw queue pairs. As long as it has one, this stays.";
             dscp: u8[6] "Outer DSCP.";
             hop_limit: u8[8] "Outer IPv4 TTL or IPv6 hop limit.";
-            rsvd1: u8[8] "Zero.";
+            pmtu: u8[3] "Largest path MTU of the function's queue pairs, as in `ReqCtx`, that the underlay has room for; 0: any.";
+            rsvd1: u8[5] "Zero.";
             vni: u32[24] "VXLAN network identifier, both ways. No two functions have one at one `local`.";
             rsvd2: u8[8] "Zero.";
             dmac: u64[48] "Outer destination MAC: of the remote endpoint or of the next hop, first byte on the wire in the most significant byte.";

@@ -9,7 +9,7 @@
 use super::bound::Senders;
 use super::ledger::{steps, Ledger, Step, Tell};
 use super::place::{Entry, Table, Write};
-use super::port::{FlowPort, Sets, GENERATIONS};
+use super::port::{generation, number, FlowPort, Sets, CLASSES};
 use super::rules::{Rule, Rules};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -23,7 +23,6 @@ use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord};
 
 /// Bits of the middle word of a key's hash.
 const MIDDLE: usize = 64;
-pub(super) const CLASSES: u8 = 4;
 /// Numbers of 12 bits: bridge domains, groups, lines of the encapsulation table; and uplinks.
 const NUMBERS: u16 = 1 << station::NUMBER_BITS;
 const UPLINKS: u8 = 4;
@@ -59,17 +58,6 @@ pub struct FlowTables {
     pub(super) senders: Senders,
     pub(super) ledger: Ledger,
     pub(super) sets: Sets,
-}
-
-pub(super) fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
-    if value < values {
-        return Ok(());
-    }
-    Err(Error::Invalid(what))
-}
-
-pub(super) fn generation(value: u8) -> Result<()> {
-    number("generations are 0 to 3", value, GENERATIONS)
 }
 
 impl FlowTables {

@@ -1,15 +1,12 @@
 //! All rules at once: a new set is written beside the one that decides, then it decides, and the old one goes (SWITCH.md, section 10).
 
 use super::flows::{FlowTables, Packets, Station};
-use super::port::{FlowPort, GENERATIONS};
+use super::port::{FlowPort, CLASSES, GENERATIONS};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
 use ferric_abi::switch::table::{self, profile_line};
 use ferric_abi::switch::{Action, FlowKey};
-
-/// Port classes and packet classes.
-const CLASSES: u8 = 4;
 
 /// A whole set of rules. What leads to an action names its place in `actions`.
 #[derive(Clone, Debug, Default)]

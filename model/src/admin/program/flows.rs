@@ -36,7 +36,7 @@ impl Program {
             self.write(FLOW, n, p(n as u8));
         }
         self.get(T, p(0), field(&FlowCommand::LAYOUT, "opcode"));
-        self.asm.branch(Op::Beq, T, READ.into(), reads);
+        self.asm.branch(Op::Beq, T, u32::from(READ), reads);
         for n in HEAD_WORDS..HEAD_WORDS + RECORD_WORDS {
             self.write(FLOW, n, p(n as u8));
         }

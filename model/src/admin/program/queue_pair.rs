@@ -544,6 +544,7 @@ impl Program {
         self.get(T, p(1), PMTU);
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 6);
+        self.fits_tunnel(T);
         self.own_source();
         let (flags, qkey, function) = (path("valid").word, path("qkey").word, path("function").word);
         for word in (0..16).filter(|word| ![flags, qkey, function].contains(word)) {

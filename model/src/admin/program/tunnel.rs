@@ -65,6 +65,22 @@ impl Program {
         self.done();
     }
 
+    /// Refuses the path MTU in `mtu` if the function's tunnel says that the underlay has no room for it. Changes U; the line is ID's.
+    pub(super) fn fits_tunnel(&mut self, mtu: R) {
+        if !self.tables.contains(&TUNNEL.into()) {
+            return;
+        }
+        let any = self.asm.label();
+        self.line(FN);
+        self.read(U, TUNNEL, FIRST);
+        self.get(U, U, of("pmtu"));
+        self.asm.branch(Op::Beq, U, 0, any);
+        self.asm.op(Op::Add, U, U, 1);
+        self.refuse(AdminStatus::NoRoom, Op::Bge, mtu, U);
+        self.asm.bind(any);
+        self.line(ID);
+    }
+
     /// Refuses a VNI that another function has at the same address: what comes would be of two.
     fn no_other_tunnel(&mut self) {
         let [each, next] = std::array::from_fn(|_| self.asm.label());
