@@ -1,5 +1,7 @@
 //! Two tenants of two cards with the same MAC and IP addresses and the same multicast group, each behind a tunnel of its own, and the host beside them behind none, all over one wire: nothing crosses,
 //! and what is made to cross reaches nobody and counts once.
+#[path = "vxlan_tenants/kernel.rs"]
+mod kernel;
 #[path = "vxlan_tenants/raw.rs"]
 mod raw;
 

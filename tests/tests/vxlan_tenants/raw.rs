@@ -16,14 +16,14 @@ const TURN: usize = 24;
 const SETTLED: u64 = 30_000;
 
 /// A function's raw queue pair.
-struct Raw {
+pub struct Raw {
     sent: CompletionQueue,
     came: CompletionQueue,
     qp: QueuePair,
     memory: MemoryRegion,
 }
 
-fn raw(host: &Host) -> Result<Raw, Error> {
+pub fn raw(host: &Host) -> Result<Raw, Error> {
     let [sent, came] = [host.cq(16)?, host.cq(2 * RECEIVES)?];
     let memory = host.region((RECEIVES + 1) * ROOM, Access::LOCAL_WRITE)?;
     let mut qp = host.pd.create_qp(&QpConfig { qp_type: QpType::Raw, max_recv: RECEIVES, ..Default::default() }, &sent, &came)?;
@@ -41,7 +41,13 @@ impl Raw {
         self.qp.post_recv(&RecvRequest { wr_id: n as u64, sges: &into }).unwrap();
     }
 
-    fn send(&mut self, pair: &Pair, frame: &[u8]) {
+    /// All its buffers take frames.
+    pub fn listening(mut self) -> Self {
+        (0..RECEIVES).for_each(|n| self.receive(n));
+        self
+    }
+
+    pub fn send(&mut self, pair: &Pair, frame: &[u8]) {
         let at = RECEIVES * ROOM;
         self.memory.write(at, frame);
         let from = [sge(self.memory.addr() + at as u64, frame.len() as u32, self.memory.lkey())];
@@ -52,7 +58,7 @@ impl Raw {
     }
 
     /// What has come, in order; its buffers may be filled again.
-    fn heard(&mut self) -> Vec<Vec<u8>> {
+    pub fn heard(&mut self) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.came.poll())
             .map(|done| {
                 assert_eq!(done.status, CqeStatus::Success);
@@ -79,10 +85,7 @@ struct Ends {
 
 impl Ends {
     fn new(b: &Bench) -> Self {
-        let raws = (0..FUNCTIONS).map(|f| [0, 1].map(|card: usize| raw(&b.pair.of(f)[card]).unwrap())).collect();
-        let mut ends = Self { raws };
-        ends.raws.iter_mut().flatten().for_each(|raw| (0..RECEIVES).for_each(|n| raw.receive(n)));
-        ends
+        Self { raws: (0..FUNCTIONS).map(|f| [0, 1].map(|card: usize| raw(&b.pair.of(f)[card]).unwrap().listening())).collect() }
     }
 
     /// What functions of card 1 have got.
@@ -199,9 +202,8 @@ fn nobody_listens(b: &mut Bench, ends: &mut Ends) {
     assert_eq!(speak(b, ends), [0, 1, 1]);
     assert_eq!(counts(b)[1], before[1] + 1);
     // Gone, and another one made, which has not been named: its number may be the same.
-    ends.raws[1][1] = raw(&b.pair.of(1)[1]).unwrap();
+    ends.raws[1][1] = raw(&b.pair.of(1)[1]).unwrap().listening();
     b.pair.of(1)[1].ctx.set_raw_queue(None).unwrap();
-    (0..RECEIVES).for_each(|n| ends.raws[1][1].receive(n));
     assert_eq!(speak(b, ends), [0, 0, 1]);
     b.pair.of(1)[1].ctx.set_raw_queue(Some(&ends.raws[1][1].qp)).unwrap();
     assert_eq!(speak(b, ends), [0, 1, 1]);
@@ -261,8 +263,7 @@ fn who_may(b: &mut Bench, ends: &mut Ends) {
     assert_eq!(status(raw(&b.pair.of(2)[1]).map(drop)), AdminStatus::Denied);
     assert_eq!(status(b.pair.of(2)[1].ctx.set_raw_queue(None)), AdminStatus::Denied);
     host.set_tunnel(2, &tunnel(1, 2)).unwrap();
-    let mut again = raw(&b.pair.of(2)[1]).unwrap();
-    again.receive(0);
+    let mut again = raw(&b.pair.of(2)[1]).unwrap().listening();
     ends.raws[2][0].send(&b.pair, &frame(2, 0, 5));
     b.pair.world().run(SETTLED);
     assert!(again.heard() == [frame(2, 0, 5)]);
