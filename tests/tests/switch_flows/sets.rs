@@ -1,4 +1,5 @@
 //! Whole sets of rules take each other's place under traffic, and what the card says of its tables is what was written.
+use super::frames::{numbered, sender, Raw};
 use super::*;
 use ferric_abi::switch::FlowCommand;
 use ferric_driver::switch::{FlowSet, Sender};
