@@ -18,23 +18,8 @@ const SEARCH_STATE: u8 = 5;
 const QPN: u32 = 0xff_ffff;
 
 /// The tables, by their numbers on the control bus. The last ones are of who is the end of tunnels.
-const TABLES: [u8; 15] = [
-    space::SQ,
-    space::RQ,
-    space::REQ,
-    space::RSP,
-    space::PATH,
-    space::CQ,
-    space::EQ,
-    space::MR,
-    space::STATS,
-    space::MCAST,
-    space::ADDRESS,
-    space::STATION,
-    space::PAUSE,
-    space::TUNNEL,
-    space::RAW,
-];
+const TABLES: [u8; 15] =
+    [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION, space::PAUSE, space::TUNNEL, space::RAW];
 /// So many of them are those of tunnels.
 const OF_TUNNELS: usize = 2;
 

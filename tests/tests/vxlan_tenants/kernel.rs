@@ -33,7 +33,11 @@ struct Spaces([String; 2]);
 
 fn ip(args: &str) -> Result<(), String> {
     let done = Command::new("ip").args(args.split_whitespace()).output().map_err(|e| e.to_string())?;
-    if done.status.success() { Ok(()) } else { Err(format!("ip {args}: {}", String::from_utf8_lossy(&done.stderr))) }
+    if done.status.success() {
+        Ok(())
+    } else {
+        Err(format!("ip {args}: {}", String::from_utf8_lossy(&done.stderr)))
+    }
 }
 
 impl Spaces {

@@ -323,7 +323,8 @@ fn tables_decide_about_raw_queues() {
     let [key, mask] = [1 + 1, 0xfff].map(|domain| FlowKey::default().with_domain(domain));
     let to = |kind: u8, number: u16| Action::default().with_kind(kind).with_number(number);
     tables.set_rule(&ctx, 0, Packets::Others, [&key, &mask], 0, 0).unwrap();
-    let actions = [(to(destination::PORT, 9), Some(1)), (to(destination::PORT, 10), Some(2)), (to(destination::PORT, 11), None), (to(destination::DROP, 0), None), (to(destination::EXCEPTION, 0), Some(0))];
+    let actions =
+        [(to(destination::PORT, 9), Some(1)), (to(destination::PORT, 10), Some(2)), (to(destination::PORT, 11), None), (to(destination::DROP, 0), None), (to(destination::EXCEPTION, 0), Some(0))];
     tables.set_action(&ctx, 0, Some(&actions[0].0)).unwrap();
     tables.decide(&ctx, &FlowPort { drop_miss: true, ..Default::default() }).unwrap();
     for (n, (action, who)) in actions.into_iter().enumerate() {

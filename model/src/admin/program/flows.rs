@@ -4,8 +4,8 @@
 use super::*;
 use ferric_abi::context::FlowPortCtx;
 use ferric_abi::csr::space::FLOW;
-use ferric_abi::switch::{table::READ, FlowCommand};
 use ferric_abi::csr::{FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::switch::{table::READ, FlowCommand};
 
 /// Words of a command's first 16 bytes that mean something to the tables, and of its record.
 const HEAD_WORDS: u32 = 2;

@@ -7,8 +7,8 @@ use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::context::FlowPortCtx;
 use ferric_abi::csr::space::FLOW;
-use ferric_abi::switch::table::READ;
 use ferric_abi::csr::{FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::switch::table::READ;
 
 const FUNCTIONS: usize = 1 << SIZES.functions;
 
