@@ -182,7 +182,7 @@ fn each_frame_has_the_queue_pair_of_its_function() {
 fn what_waits_is_not_decided() {
     let mut tb = Tb::new("queues", RawQueues::<2>::default());
     let (s, requests, answers) = (tb.source("s", 0), tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
-    let mut write = |tb: &mut Tb, word: u32| {
+    let write = |tb: &mut Tb, word: u32| {
         requests.push(Fields::of::<CtlReq>().pack(&[("line", 3), ("write", 1), ("data", word.into())]));
         tb.run_until(100, |_| answers.pop().is_some());
         tb.run(2);
