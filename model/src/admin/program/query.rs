@@ -89,14 +89,7 @@ impl Program {
 
     pub fn set_port(&mut self) {
         let none = self.asm.label();
-        if self.has_raw_lines() {
-            let physical = self.asm.label();
-            self.asm.branch(Op::Beq, FN, 0, physical);
-            self.set_own_raw_queue();
-            self.asm.bind(physical);
-        } else {
-            self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
-        }
+        self.may_set_port();
         self.asm.mov(W, ZERO);
         self.asm.ext(T, p(0), PORT_RAW.ilog2() as u8, 1);
         self.asm.branch(Op::Beq, T, 0, none);
@@ -104,6 +97,7 @@ impl Program {
         self.own(self.qp, W);
         self.asm.mov(W, p(0));
         self.asm.bind(none);
+        self.set_own_raw_queue();
         self.asm.mov(RAW, W);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.done();

@@ -333,7 +333,7 @@ impl Program {
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.asm.bind(not_raw);
-        self.no_raw_queue_pair();
+        self.no_raw_queue_pair(T);
         self.leave_groups();
         self.asm.call(LINK2, self.qp_down);
         self.free_windows();

@@ -5,7 +5,7 @@ use super::tunnel::{bits, of, FIRST};
 use super::*;
 use ferric_abi::codes::QpType;
 use ferric_abi::csr::space::{RAW as LINES, TUNNEL};
-use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
+use ferric_abi::csr::PORT_PROMISCUOUS;
 
 impl Program {
     /// Whether functions with tunnels can have raw queue pairs.
@@ -23,27 +23,31 @@ impl Program {
         }
     }
 
-    /// SET_PORT of a function that is not the physical one.
-    pub(super) fn set_own_raw_queue(&mut self) {
-        let [may, none] = std::array::from_fn(|_| self.asm.label());
+    /// SET_PORT: refuses it if it is not the physical function's, and the function may have no raw queue pair or wants frames to others. Changes T, U and the line.
+    pub(super) fn may_set_port(&mut self) {
+        let [may, fine] = std::array::from_fn(|_| self.asm.label());
+        if !self.has_raw_lines() {
+            return self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
+        }
+        self.asm.branch(Op::Beq, FN, 0, fine);
         self.may_have_raw(may);
         self.asm.jump(self.fails(AdminStatus::Denied));
         self.asm.bind(may);
-        self.asm.mov(W, ZERO);
-        self.asm.ext(T, p(0), PORT_RAW.ilog2() as u8, 1);
-        self.asm.branch(Op::Beq, T, 0, none);
         self.asm.op(Op::And, T, p(0), PORT_PROMISCUOUS);
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
-        self.asm.op(Op::And, W, p(0), !PORT_RAW);
-        self.own(self.qp, W);
-        self.line(W);
-        self.read(T, REQ, 0);
-        self.get(T, T, req("qp_type"));
-        self.refuse(AdminStatus::BadParameter, Op::Bne, T, QpType::Raw as u32);
-        self.asm.mov(W, p(0));
-        self.asm.bind(none);
+        self.asm.bind(fine);
+    }
+
+    /// SET_PORT of a function that is not the physical one, with its own queue pair in W or none, ends here. A queue pair of another kind gets nothing: the responder looks.
+    pub(super) fn set_own_raw_queue(&mut self) {
+        if !self.has_raw_lines() {
+            return;
+        }
+        let physical = self.asm.label();
+        self.asm.branch(Op::Beq, FN, 0, physical);
         self.raw_line(W);
         self.done();
+        self.asm.bind(physical);
     }
 
     /// The function's line becomes `word`, a `RawCtx`. Changes the line.
@@ -54,16 +58,15 @@ impl Program {
         }
     }
 
-    /// Queue pair ID, which goes, is not the one in the function's line any more. Changes T, U and the line.
-    pub(super) fn no_raw_queue_pair(&mut self) {
+    /// The queue pair of `word`, a `RawCtx`, goes: it is not the one in the function's line any more. Changes U and the line.
+    pub(super) fn no_raw_queue_pair(&mut self, word: R) {
         if !self.has_raw_lines() {
             return;
         }
         let other = self.asm.label();
         self.line(FN);
-        self.read(T, LINES, 0);
-        self.asm.op(Op::Or, U, ID, PORT_RAW);
-        self.asm.branch(Op::Bne, T, U, other);
+        self.read(U, LINES, 0);
+        self.asm.branch(Op::Bne, U, word, other);
         self.write(LINES, 0, ZERO);
         self.asm.bind(other);
     }

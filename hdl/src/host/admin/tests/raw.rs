@@ -41,7 +41,7 @@ pub fn all(b: &mut Bench) {
     create(b, Ok, 1);
     assert_eq!(lines(b), [None; 4], "nobody has named it yet");
     let set_port = |b: &mut Bench, status, word: u32| b.expect(status, 1, SetPort, 0, &[word]);
-    for (status, word) in [(BadParameter, own(1).qp), (BadParameter, PORT_PROMISCUOUS | raw(1)), (BadId, own(2).qp), (BadId, 99), (BadId, 1 << 29 | raw(1)), (BadState, own(1).qp - 1)] {
+    for (status, word) in [(BadParameter, PORT_PROMISCUOUS | raw(1)), (BadId, own(2).qp), (BadId, 99), (BadId, 1 << 29 | raw(1)), (BadState, own(1).qp - 1)] {
         set_port(b, status, PORT_RAW | word);
         assert_eq!(lines(b), [None; 4]);
     }
