@@ -240,10 +240,11 @@ macro_rules! context_records {
             bound: bool[1] "The function has a tunnel, also while `valid` is clear because the line is being written: frames that it sends wait, and frames that came through no tunnel are not for it.";
             copy_dscp: bool[1] "The outer DSCP is the inner one, else `dscp`.";
             copy_ttl: bool[1] "The outer time to live is the inner one, else `hop_limit`.";
-            rsvd0: u8[1] "Zero.";
+            raw: bool[1] "The function, if it is not the physical one, may have raw queue pairs. As long as it has one, this stays.";
             dscp: u8[6] "Outer DSCP.";
             hop_limit: u8[8] "Outer IPv4 TTL or IPv6 hop limit.";
-            rsvd1: u8[8] "Zero.";
+            pmtu: u8[3] "Largest path MTU of the function's queue pairs, as in `ReqCtx`, that the underlay has room for; 0: any.";
+            rsvd1: u8[5] "Zero.";
             vni: u32[24] "VXLAN network identifier, both ways. No two functions have one at one `local`.";
             rsvd2: u8[8] "Zero.";
             dmac: u64[48] "Outer destination MAC: of the remote endpoint or of the next hop, first byte on the wire in the most significant byte.";
@@ -252,6 +253,12 @@ macro_rules! context_records {
             rsvd3: u16[16] "Zero.";
             local: u128[128] "Outer IP address of this card, numeric value; IPv4 in the low 32 bits.";
             remote: u128[128] "Outer IP address of the remote endpoint.";
+        }
+        #[doc = "Which raw queue pair gets the frames that come through a function's tunnel, are not RoCE and are taken by no block of the card. Line of `space::RAW`: the function, but for the physical one, whose queue pair SET_PORT names to the card."]
+        RawCtx [4] {
+            qpn: u32[24] "The queue pair.";
+            rsvd0: u8[7] "Zero.";
+            valid: bool[1] "There is one.";
         }
         #[doc = "What became of frames at the card's tunnels (`SwitchCause` where it has a cause). Line `TUNNEL_COUNTS` of `space::TUNNEL`; writing it does nothing."]
         TunnelCounts [96] {

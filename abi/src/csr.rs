@@ -192,6 +192,8 @@ pub mod space {
     pub const TUNNEL: u8 = 15;
     /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`); in line `FLOW_ANSWER` what a command has read; from line `FLOW_SENDERS` on, by function, what became of frames that were sent (`SenderCounts`).
     pub const FLOW: u8 = 16;
+    /// The raw queue pairs of functions with tunnels (`RawCtx`, line by function).
+    pub const RAW: u8 = 17;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
 }

@@ -152,7 +152,7 @@ impl Posted<'_> {
             .map(|(step, tickets)| {
                 let answers: Vec<Result<()>> = tickets.into_iter().map(|ticket| ctx.answer(ticket).map(drop)).collect();
                 match step {
-                    Step::Change(qp, changes) => changes.iter().zip(answers).try_for_each(|(change, answer)| answer.map(|()| qp.changed(change))),
+                    Step::Change(qp, changes) => changes.iter().zip(answers).try_for_each(|(change, answer)| change.answered(answer).map(|()| qp.changed(change))),
                     Step::Destroy(qp, _) => destroyed(ctx, *qp, answers),
                 }
             })

@@ -61,12 +61,13 @@ impl Context {
     }
 
     /// Frames to the functions' MAC addresses and to groups that no block of the card wants go to this raw queue pair's receives (`None`: dropped and counted).
-    /// Those for other stations are dropped before.
+    /// Those for other stations are dropped before. Of the physical function those that came through no tunnel, or its own; of another one those that came through its tunnel. Errors: a function
+    /// that may have no raw queue pair ([`crate::TunnelConfig::raw`]) names one.
     pub fn set_raw_queue(&self, qp: Option<&QueuePair>) -> Result<()> {
         self.set_port(qp.map_or(0, |q| q.qpn() | csr::PORT_RAW))
     }
 
-    /// The same with frames for every station: promiscuous mode, until the next [`Context::set_raw_queue`].
+    /// The same with frames for every station: promiscuous mode, until the next [`Context::set_raw_queue`]. The physical function's only.
     pub fn set_promiscuous_queue(&self, qp: &QueuePair) -> Result<()> {
         self.set_port(qp.qpn() | csr::PORT_RAW | csr::PORT_PROMISCUOUS)
     }

@@ -8,7 +8,7 @@ use crate::lives::Shared;
 use crate::ring::Ring;
 use crate::srq::SrqInner;
 use crate::types::{Path, QpState, QpStatus, QpType, RtrAttr, RtsAttr};
-use ferric_abi::codes::AdminOpcode;
+use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::context::PathCtx;
 use ferric_abi::host::{Cqe, RecvHead, Sge, WqeHead};
 use std::net::IpAddr;
@@ -75,6 +75,18 @@ pub(crate) struct Change {
     pub(crate) command: Command,
     /// What it sends from then on, if that is datagrams.
     pub(crate) datagram: Option<Datagram>,
+}
+
+impl Change {
+    /// What the card says, in words where it means one thing only.
+    pub(crate) fn answered(&self, answer: Result<()>) -> Result<()> {
+        match answer {
+            Err(Error::Admin { status: AdminStatus::NoRoom, .. }) if self.to == QpState::Rtr => {
+                Err(Error::Invalid("packets of this path MTU do not fit into the underlay of the function's tunnel with the outer header around them; take a smaller path MTU, or a larger underlay (TunnelConfig::underlay_mtu)"))
+            }
+            answer => answer,
+        }
+    }
 }
 
 /// What a datagram queue pair sends.
@@ -216,7 +228,7 @@ impl QueuePair {
     pub(crate) fn make(&mut self, change: Change) -> Result<()> {
         self.open(self.state, change.to);
         let Command { what, opcode, id, params } = &change.command;
-        self.ctx().admin(what, *opcode, *id, params)?;
+        change.answered(self.ctx().admin(what, *opcode, *id, params).map(drop))?;
         self.changed(&change);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Tunnels that functions' frames go through (docs/admin.md, SET_TUNNEL).
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::types::Mac;
+use crate::types::{Mac, Mtu};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::{TunnelCounts, TunnelCtx};
 use ferric_abi::{csr, wire};
@@ -32,12 +32,16 @@ pub struct TunnelConfig {
     pub zero_checksum_v6: bool,
     /// Reserved bits of received VXLAN headers are ignored, as RFC 7348 has it; else such packets are dropped, as Linux does.
     pub lenient: bool,
+    /// The function may have raw queue pairs: it may send whatever it likes into the tunnel, and gets what comes through that. Of no meaning for the physical function, which may in any case.
+    pub raw: bool,
+    /// Bytes of an IP packet that the underlay has room for. A queue pair whose path MTU does not fit with all headers is refused when it is connected. `None`: the card believes that all fit.
+    pub underlay_mtu: Option<u16>,
 }
 
 impl TunnelConfig {
-    /// A tunnel that takes packets of its own remote endpoint only. TTL 64, DSCP 0, no tag.
+    /// A tunnel that takes packets of its own remote endpoint only. TTL 64, DSCP 0, no tag, no raw queue pairs.
     pub fn new(vni: u32, mac: Mac, local: IpAddr, next_hop: Mac, remote: IpAddr) -> Self {
-        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false }
+        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false, raw: false, underlay_mtu: None }
     }
 
     /// Bytes that the outer header adds to a frame.
@@ -45,6 +49,16 @@ impl TunnelConfig {
         let ip = if self.local.is_ipv6() { wire::Ipv6::BYTES } else { wire::Ipv4::BYTES };
         let tag = if self.tag.is_some() { wire::Vlan::BYTES } else { 0 };
         wire::Eth::BYTES + tag + ip + wire::Udp::BYTES + wire::Vxlan::BYTES
+    }
+
+    /// The largest path MTU that the underlay has room for, with the longest headers of RoCE.
+    fn largest_mtu(&self) -> Result<Option<Mtu>> {
+        let Some(underlay) = self.underlay_mtu else { return Ok(None) };
+        let outer = self.overhead() - wire::Eth::BYTES - if self.tag.is_some() { wire::Vlan::BYTES } else { 0 };
+        let around = outer + wire::Eth::BYTES + wire::Vlan::BYTES + wire::Ipv6::BYTES + wire::Udp::BYTES + wire::Bth::BYTES + wire::Reth::BYTES + wire::ImmDt::BYTES + wire::ICRC_BYTES;
+        let fits = |mtu: &Mtu| mtu.bytes() + around <= usize::from(underlay);
+        let all = [Mtu::M4096, Mtu::M2048, Mtu::M1024, Mtu::M512, Mtu::M256];
+        all.into_iter().find(fits).map(Some).ok_or(Error::Invalid("the underlay has no room for RoCE in a tunnel, whatever the path MTU"))
     }
 
     fn line(&self) -> Result<TunnelCtx> {
@@ -62,7 +76,7 @@ impl TunnelConfig {
             IpAddr::V6(a) => u128::from(a),
         };
         let on = TunnelCtx::default().with_valid(true).with_ipv6(self.local.is_ipv6()).with_vni(self.vni).with_vlan(self.tag.is_some()).with_tci(self.tag.unwrap_or(0));
-        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote);
+        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote).with_raw(self.raw).with_pmtu(self.largest_mtu()?.map_or(0, |mtu| mtu as u8));
         let outer = how.with_copy_dscp(self.dscp.is_none()).with_dscp(self.dscp.unwrap_or(0)).with_copy_ttl(self.ttl.is_none()).with_hop_limit(self.ttl.unwrap_or(64));
         Ok(outer.with_dmac(self.next_hop.number()).with_smac(self.mac.number()).with_local(number(self.local)).with_remote(number(self.remote)))
     }
@@ -75,14 +89,14 @@ impl Context {
     }
 
     /// From now on all frames of `function` go through this tunnel, and those that come through it are for that function only; no other frame is. For the physical function only. While it is
-    /// changed the function's frames wait. Tunnels stay when their function is reset, but for the physical function's own. The path MTU of queue pairs is to leave room for
-    /// [`TunnelConfig::overhead`] in the underlay. Errors: no such function, a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero, a VNI that
-    /// another function has at the same address.
+    /// changed the function's frames wait. Tunnels stay when their function is reset, but for the physical function's own. A path MTU that [`TunnelConfig::underlay_mtu`] has no room for is refused; queue
+    /// pairs that are connected already keep theirs. Errors: no such function, a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero, a VNI that
+    /// another function has at the same address, or no leave for raw queue pairs though the function has some.
     pub fn set_tunnel(&self, function: u16, config: &TunnelConfig) -> Result<()> {
         self.tell_tunnel(function, config.line()?)
     }
 
-    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function.
+    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function, or one that has raw queue pairs and is not the physical one: its reset takes them away.
     pub fn clear_tunnel(&self, function: u16) -> Result<()> {
         self.tell_tunnel(function, TunnelCtx::default())
     }
@@ -132,10 +146,18 @@ mod tests {
     #[test]
     fn what_no_tunnel_can_be() {
         let macs = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
-        let (v4, v6) = ([10, 0, 0, 1].into(), [0xfd00, 0, 0, 0, 0, 0, 0, 1].into());
+        let (v4, v6): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [0xfd00, 0, 0, 0, 0, 0, 0, 1].into());
         let good = TunnelConfig::new(0xff_ffff, macs[0], v4, macs[1], v4);
         assert!(good.line().is_ok());
         assert_eq!([good.overhead(), TunnelConfig { tag: Some(5), ..good.clone() }.overhead(), TunnelConfig { local: v6, ..good.clone() }.overhead()], [50, 54, 70]);
+        // With the longest headers: 102 bytes inside, 36 of an outer header over IPv4, 56 over IPv6.
+        let mtu = |underlay, over6| {
+            let tunnel = TunnelConfig { underlay_mtu: Some(underlay), ..good.clone() };
+            if over6 { TunnelConfig { local: v6, remote: v6, ..tunnel } } else { tunnel }.largest_mtu().ok().flatten().map(Mtu::bytes)
+        };
+        assert_eq!([1500, 1161, 1162, 4233, 4234, 9000, 393, 394].map(|u| mtu(u, false)), [1024, 512, 1024, 2048, 4096, 4096, 0, 256].map(|n| (n > 0).then_some(n)));
+        assert_eq!([4253, 4254].map(|u| mtu(u, true)), [Some(2048), Some(4096)]);
+        assert_eq!((good.line().unwrap().pmtu(), TunnelConfig { underlay_mtu: Some(1500), ..good.clone() }.line().unwrap().pmtu()), (0, 3));
         for bad in [TunnelConfig { vni: 1 << 24, ..good.clone() }, TunnelConfig { remote: v6, ..good.clone() }, TunnelConfig { dscp: Some(64), ..good }] {
             assert!(matches!(bad.line(), Err(Error::Invalid(_))), "{bad:?}");
         }

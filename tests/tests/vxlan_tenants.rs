@@ -1,5 +1,10 @@
 //! Two tenants of two cards with the same MAC and IP addresses and the same multicast group, each behind a tunnel of its own, and the host beside them behind none, all over one wire: nothing crosses,
 //! and what is made to cross reaches nobody and counts once.
+#[path = "vxlan_tenants/kernel.rs"]
+mod kernel;
+#[path = "vxlan_tenants/raw.rs"]
+mod raw;
+
 use ferric_abi::codes::WrOpcode;
 use ferric_abi::context::TunnelCounts;
 use ferric_driver::qp::{sge, Payload};
@@ -41,7 +46,7 @@ fn ip(card: usize) -> IpAddr {
 fn tunnel(card: usize, function: usize) -> TunnelConfig {
     let end = |card: usize| (Mac([6, 0, 0, 0, 0, card as u8 + 1]), IpAddr::from([192, 0, 2, card as u8 + 1]));
     let [(own, local), (next_hop, remote)] = [end(card), end(1 - card)];
-    TunnelConfig::new(VNIS[function], own, local, next_hop, remote)
+    TunnelConfig { raw: true, ..TunnelConfig::new(VNIS[function], own, local, next_hop, remote) }
 }
 
 /// A function's queue pairs on both cards, with all that they need.
@@ -87,7 +92,11 @@ struct Bench {
 
 impl Bench {
     fn new(bodies: [Body; 2], width: usize) -> Self {
-        let cards = bodies.map(|body| CardConfig { body, width, engines: "vxlan", ..Default::default() });
+        Self::of("vxlan", bodies, width)
+    }
+
+    fn of(engines: &'static str, bodies: [Body; 2], width: usize) -> Self {
+        let cards = bodies.map(|body| CardConfig { body, width, engines, ..Default::default() });
         let pair = Pair::with_functions(&WorldConfig { cards: cards.to_vec(), ..Default::default() }, FUNCTIONS as u8).unwrap();
         for card in 0..2 {
             (1..FUNCTIONS).for_each(|f| pair.hosts[card].ctx.set_tunnel(f as u16, &tunnel(card, f)).unwrap());

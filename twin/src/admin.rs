@@ -17,9 +17,11 @@ const ADDRESS_WORDS: u8 = 6;
 const SEARCH_STATE: u8 = 5;
 const QPN: u32 = 0xff_ffff;
 
-/// The tables, by their numbers on the control bus. The last one has who is the end of tunnels.
-const TABLES: [u8; 14] =
-    [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION, space::PAUSE, space::TUNNEL];
+/// The tables, by their numbers on the control bus. The last ones are of who is the end of tunnels.
+const TABLES: [u8; 15] =
+    [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION, space::PAUSE, space::TUNNEL, space::RAW];
+/// So many of them are those of tunnels.
+const OF_TUNNELS: usize = 2;
 
 /// The engine with all commands that there are; those of tunnels if it is to have them.
 pub(crate) fn engine(sizes: Sizes, tunnels: bool) -> Model {
@@ -28,7 +30,7 @@ pub(crate) fn engine(sizes: Sizes, tunnels: bool) -> Model {
     let resets = [engines::reset_roce as fn(&mut _), engines::RESET_ECHO, engines::RESET_PAUSE, engines::RESET_TUNNEL];
     let kinds = resets.len() - usize::from(!tunnels);
     let plan = Plan::new(sizes, commands, resets.into_iter().take(kinds));
-    Model::new(assemble(&plan.with_tables(TABLES.into_iter().take(TABLES.len() - usize::from(!tunnels)).map(TableName::Known))))
+    Model::new(assemble(&plan.with_tables(TABLES.into_iter().take(TABLES.len() - if tunnels { 0 } else { OF_TUNNELS }).map(TableName::Known))))
 }
 
 /// What the engine reaches.

@@ -12,6 +12,7 @@ use ferric_model::net::networks::Network;
 use ferric_model::net::parse::{receive as parse, Drop, Parsed};
 use ferric_model::roce::peer::{foreign, meant, stranger, Path, Seen};
 use ferric_model::roce::responder::{kind, Packet};
+use ferric_model::switch::functions::raw_queue;
 
 /// Shortest Ethernet frame without FCS: a sender's MAC fills up.
 const SHORTEST: usize = 60;
@@ -70,8 +71,7 @@ impl Twin {
                 None => {}
             }
         }
-        // The raw queue pair is the physical function's.
-        self.deliver(host, self.raw_qpn.filter(|_| network.has(0)), p, frame);
+        self.deliver(host, raw_queue(self.raw_qpn, &self.tables.raw, network), p, frame);
     }
 
     /// The card has answered by itself, as `name` says.

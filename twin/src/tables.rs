@@ -1,5 +1,5 @@
 //! The card's tables, as the control bus knows them.
-use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, PauseCtx, ReqCtx, RingCtx, RspCtx, StationCtx, TunnelCounts, TunnelCtx};
+use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, PauseCtx, RawCtx, ReqCtx, RingCtx, RspCtx, StationCtx, TunnelCounts, TunnelCtx};
 use ferric_abi::csr::{space, MULTICAST_ATTACHMENTS, STATIONS, TUNNEL_COUNTS};
 use ferric_model::admin::program::Sizes;
 
@@ -21,6 +21,8 @@ pub struct Tables {
     /// By function, and what became of frames at them.
     pub tunnel: Vec<TunnelCtx>,
     pub tunnel_counts: TunnelCounts,
+    /// Raw queue pairs of functions with tunnels.
+    pub raw: Vec<RawCtx>,
 }
 
 fn word_of(bytes: &[u8], word: u8) -> u32 {
@@ -52,6 +54,7 @@ impl Tables {
             pause: PauseCtx::default(),
             tunnel: vec![TunnelCtx::default(); functions],
             tunnel_counts: TunnelCounts::default(),
+            raw: vec![RawCtx::default(); functions],
         }
     }
 
@@ -72,6 +75,7 @@ impl Tables {
             space::PAUSE if n == 0 => &mut self.pause.0,
             space::TUNNEL if line == TUNNEL_COUNTS => &mut self.tunnel_counts.0,
             space::TUNNEL => &mut self.tunnel.get_mut(n)?.0,
+            space::RAW => &mut self.raw.get_mut(n)?.0,
             _ => return None,
         })
     }

@@ -1,4 +1,4 @@
-//! Flows: which frames that no block of the card wants reach a raw packet queue pair. The card has one such place, and tells frames apart by their station only.
+//! Flows: which frames that no block of the card wants reach a raw packet queue pair. The card has one such place for each function that may have one, and tells frames apart by their station only.
 use crate::abi::consts::*;
 use crate::abi::objects::{Flow, FlowAttr, FlowSpecEth, Qp};
 use crate::config::mac_of;
@@ -51,7 +51,7 @@ unsafe fn promiscuous(attr: &FlowAttr, station: [u8; 6]) -> Result<bool, c_int> 
 }
 
 /// `ibv_create_flow`: frames to the card's own station and to groups (`IBV_FLOW_ATTR_NORMAL` with that destination, `IBV_FLOW_ATTR_ALL_DEFAULT`), or all frames
-/// (`IBV_FLOW_ATTR_SNIFFER`), that are not RoCE. EOPNOTSUPP: any other choice. EBUSY: there is a flow.
+/// (`IBV_FLOW_ATTR_SNIFFER`), that are not RoCE. EOPNOTSUPP: any other choice, and all frames of another function than 0. EBUSY: there is a flow.
 pub unsafe extern "C" fn create_flow(qp: *mut Qp, attr: *mut FlowAttr) -> *mut Flow {
     // SAFETY: a handle of ours and the caller's attributes, by its promise.
     let (object, attr) = unsafe { (QpObject::of(qp), &*attr) };
@@ -67,6 +67,9 @@ pub unsafe extern "C" fn create_flow(qp: *mut Qp, attr: *mut FlowAttr) -> *mut F
             return Err(libc::EBUSY);
         }
         let driver = &object.shared.driver;
+        if all && driver.capabilities().function != 0 {
+            return Err(libc::EOPNOTSUPP);
+        }
         if all { driver.set_promiscuous_queue(&inner.driver) } else { driver.set_raw_queue(Some(&inner.driver)) }.errno("flow")?;
         *taken = true;
         object.flows.fetch_add(1, Ordering::AcqRel);

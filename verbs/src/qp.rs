@@ -13,7 +13,8 @@ use crate::qp_ex::{wr_flush, Batch};
 use crate::query::{limits, MAX_DEPTH};
 use crate::shared::{lock, serial, Entry, Shared};
 use crate::srq::SrqObject;
-use ferric_driver::{CompletionQueue, QpConfig, QpState, QpType, QueuePair};
+use ferric_abi::codes::AdminStatus;
+use ferric_driver::{CompletionQueue, Error, QpConfig, QpState, QpType, QueuePair};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::net::IpAddr;
@@ -106,11 +107,6 @@ impl QpObject {
         let (domain, send_cq, recv_cq) = unsafe { (PdObject::of(pd), CqObject::of(init.send_cq), CqObject::of(init.recv_cq)) };
         // SAFETY: a domain's context is open.
         let open = unsafe { ContextObject::of(domain.pd.context) };
-        let function = open.shared.driver.capabilities().function;
-        if qp_type == QpType::Raw && function != 0 {
-            log::warn!("raw packet queue pairs are those of function 0 alone, and this process has function {function}");
-            return Err(libc::EPERM);
-        }
         let (mut cap, (sge, inline)) = (init.cap, limits(open));
         // SAFETY: null, or a handle in use.
         let srq = unsafe { init.srq.cast::<SrqObject>().as_ref() };
@@ -149,8 +145,13 @@ impl QpObject {
             } else {
                 make(&polled.driver, &recv_cq.inner.lock().driver)
             }
+        };
+        if let (QpType::Raw, Err(Error::Admin { status: AdminStatus::Denied, .. })) = (qp_type, &driver) {
+            let function = open.shared.driver.capabilities().function;
+            log::warn!("raw packet queue pairs are function 0's and those of functions whose tunnel says so, and this process has function {function}");
+            return Err(libc::EPERM);
         }
-        .errno("queue pair")?;
+        let driver = driver.errno("queue pair")?;
         let (qpn, fits) = (driver.qpn(), driver.limits());
         // What fits, which may be more than was asked for.
         let least = |n: usize, most: u32| (n as u32).min(most);

@@ -9,30 +9,20 @@
 use super::bound::Senders;
 use super::ledger::{steps, Ledger, Step, Tell};
 use super::place::{Entry, Table, Write};
-use super::port::{FlowPort, Sets};
+use super::port::{generation, number, FlowPort, Sets, CLASSES};
 use super::rules::{Rule, Rules};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
 use ferric_abi::codes::AdminOpcode;
-use ferric_abi::context::{FlowCounts, FlowPortCtx};
 use ferric_abi::csr;
 use ferric_abi::switch::station;
-use ferric_abi::switch::table::{self, profile_line, ANSWER_BYTES, KEY_BITS};
+use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
 use ferric_abi::switch::ternary::{say, Said};
 use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord};
 
 /// Bits of the middle word of a key's hash.
 const MIDDLE: usize = 64;
-/// Words of a command's head, and of the record behind its 16 bytes.
-const HEAD_BYTES: usize = 8;
-const RECORD_AT: usize = 16;
-/// Bytes of a line that one QUERY_OBJECT brings.
-const QUERY_BYTES: usize = 32;
-const GENERATIONS: u8 = 4;
-const CLASSES: u8 = 4;
-/// Ways of the exact table.
-const WAYS: u8 = 4;
 /// Numbers of 12 bits: bridge domains, groups, lines of the encapsulation table; and uplinks.
 const NUMBERS: u16 = 1 << station::NUMBER_BITS;
 const UPLINKS: u8 = 4;
@@ -68,17 +58,6 @@ pub struct FlowTables {
     pub(super) senders: Senders,
     pub(super) ledger: Ledger,
     pub(super) sets: Sets,
-}
-
-fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
-    if value < values {
-        return Ok(());
-    }
-    Err(Error::Invalid(what))
-}
-
-fn generation(value: u8) -> Result<()> {
-    number("generations are 0 to 3", value, GENERATIONS)
 }
 
 impl FlowTables {
@@ -257,15 +236,6 @@ impl FlowTables {
         Ok(record)
     }
 
-    /// What stands in a line of one of the four ways of the exact table, as the card has it: key under its mask, action and generation. The card reads it when no frame is looked up. Errors: no
-    /// such way or line.
-    pub fn stands(&self, context: &Context, way: u8, line: u32) -> Result<Option<(FlowKey, u16, u8)>> {
-        if way >= WAYS || line >= self.lines {
-            return Err(Error::Invalid("the exact table has no such line"));
-        }
-        context.read_flow(&table::read_exact(way, line)).map(|answer| table::entry(&answer))
-    }
-
     /// From the next frame on the tables decide, by this generation. A frame that is under way is wholly of the old one. Errors: numbers above 3.
     pub fn decide(&self, context: &Context, port: &FlowPort) -> Result<()> {
         context.set_flow_port(Some(port))
@@ -290,68 +260,6 @@ fn address(of: u8, domain: u16, mac: Mac) -> Result<[u8; station::KEY_BITS / 8]>
 pub(super) fn housed(write: &Write) -> FlowCommand {
     let entry = write.entry.as_ref().map(|entry| (std::array::from_fn(|n| entry.key[n]), entry.result as u16, entry.generation));
     table::station(write.place.way, write.place.line.into(), entry.as_ref().map(|(key, result, generation)| (key, *result, *generation)))
-}
-
-impl Context {
-    /// Whether the card has flow tables that decide about received frames.
-    pub fn has_flows(&self) -> bool {
-        self.inner.caps.features >> csr::FEATURE_FLOWS & 1 == 1
-    }
-
-    fn flows(&self) -> Result<()> {
-        match self.has_flows() {
-            true => Ok(()),
-            false => Err(Error::Unsupported("decide about frames by flow tables")),
-        }
-    }
-
-    /// One command of `ferric_abi::switch::table` as it is, for the physical function only; [`FlowTables`] makes them. Errors: it names a table, a way or a line that there is not, and nothing
-    /// was written (BadParameter).
-    pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
-        self.flows()?;
-        let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
-        self.inner.admin("set flow", AdminOpcode::SetFlow, 0, &crate::admin::words::<30>(&bytes)).map(drop)
-    }
-
-    /// A command that reads, as it is, and its answer, for the physical function only. One at a time: an answer is that to the last one. Errors: as of [`Context::write_flow`].
-    pub fn read_flow(&self, command: &FlowCommand) -> Result<[u8; ANSWER_BYTES]> {
-        self.write_flow(command)?;
-        let mut answer = [0; ANSWER_BYTES];
-        for (n, part) in answer.chunks_mut(QUERY_BYTES).enumerate() {
-            let words = self.inner.admin("read flow", AdminOpcode::QueryObject, csr::FLOW_ANSWER, &[csr::space::FLOW.into(), (n * QUERY_BYTES / 4) as u32])?;
-            part.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
-        }
-        Ok(answer)
-    }
-
-    /// The tick that it is for the flows' counters, of 24 bits; one has 2^`FLOW_TICK` cycles. For the physical function only.
-    pub fn flow_tick(&self) -> Result<u32> {
-        self.flows()?;
-        Ok(self.inner.admin("query flow tick", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), csr::FLOW_NOW])?[0])
-    }
-
-    /// What is done with frames off the wire from the next one on; `None`: all pass, as on a card without flow tables. For the physical function only; when that is reset frames pass, and all
-    /// tables are emptied. Errors: numbers above 3.
-    pub fn set_flow_port(&self, port: Option<&FlowPort>) -> Result<()> {
-        self.flows()?;
-        let line = match port {
-            Some(port) => {
-                generation(port.generation)?;
-                number("port classes are 0 to 3", port.class, CLASSES)?;
-                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation).with_bridge(port.bridge)
-            }
-            None => FlowPortCtx::default(),
-        };
-        self.inner.admin("set flow port", AdminOpcode::SetFlowPort, 0, &crate::admin::words::<1>(&line.0)).map(drop)
-    }
-
-    /// What became of received frames at the flow tables since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
-    pub fn flow_counts(&self) -> Result<FlowCounts> {
-        self.flows()?;
-        let mut counts = FlowCounts::default();
-        self.read_counts("query flow counts", [csr::space::FLOW.into(), csr::FLOW_COUNTS], &mut counts.0)?;
-        Ok(counts)
-    }
 }
 
 #[cfg(test)]

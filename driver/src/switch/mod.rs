@@ -1,6 +1,7 @@
 //! The flow switch, as far as the driver has it: the tables that decide about received frames, what functions may send, and where entries and rules stand in them.
 
 mod bound;
+mod commands;
 #[cfg(test)]
 mod doubles;
 mod dump;

@@ -1,9 +1,23 @@
 //! What is done with frames off the wire, and the books of the sets of rules that take each other's place.
 
+use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 
 /// Generations.
 pub(super) const GENERATIONS: u8 = 4;
+/// Port classes, and packet classes.
+pub(super) const CLASSES: u8 = 4;
+
+pub(super) fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
+    if value < values {
+        return Ok(());
+    }
+    Err(Error::Invalid(what))
+}
+
+pub(super) fn generation(value: u8) -> Result<()> {
+    number("generations are 0 to 3", value, GENERATIONS)
+}
 
 /// What is done with frames off the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,12 @@
 //! All rules at once: a new set is written beside the one that decides, then it decides, and the old one goes (SWITCH.md, section 10).
 
 use super::flows::{FlowTables, Packets, Station};
-use super::port::{FlowPort, GENERATIONS};
+use super::port::{FlowPort, CLASSES, GENERATIONS};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
 use ferric_abi::switch::table::{self, profile_line};
 use ferric_abi::switch::{Action, FlowKey};
-
-/// Port classes and packet classes.
-const CLASSES: u8 = 4;
 
 /// A whole set of rules. What leads to an action names its place in `actions`.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +57,10 @@ impl FlowTables {
         if lines.len() < set.actions.len() {
             return Err(Error::Exhausted("lines for the actions of both sets"));
         }
+        let numbers = self.rules.of(None);
+        if numbers.len() < set.rules.len() {
+            return Err(Error::Exhausted("wildcard rules for both sets"));
+        }
         let line = |action: usize| lines[..set.actions.len()].get(action).copied().ok_or(Error::Invalid("the set has no such action"));
         for (line, action) in lines.iter().zip(&set.actions) {
             if action.meter() != 0 {
@@ -74,9 +75,7 @@ impl FlowTables {
         for (class, key, action) in &set.entries {
             self.insert(context, of, *class, key, line(*action)?)?;
         }
-        let numbers = self.rules.of(None);
-        for (n, (packets, [key, mask], action)) in set.rules.iter().enumerate() {
-            let number = *numbers.get(n).ok_or(Error::Exhausted("wildcard rules for both sets"))?;
+        for (number, (packets, [key, mask], action)) in numbers.into_iter().zip(&set.rules) {
             self.set_rule(context, number, *packets, [key, mask], line(*action)?, of)?;
         }
         for (domain, mac, to) in &set.stations {

@@ -19,6 +19,10 @@ const LOG_ATTACHMENTS: usize = csr::MULTICAST_ATTACHMENTS.ilog2() as usize;
 /// log2 of the requests that may wait for atomics in front of them: twice as many atomics as are under way at a time.
 const LOG_WAITING: usize = 5;
 
+/// The chains of what the responder is asked, and of the queue pair that gets what is not RoCE (SET_PORT): nothing on them but what tells functions apart.
+pub(super) const REQUESTS: &str = "requests for the responder";
+pub(super) const RAW_QUEUE: &str = "the raw queue pair";
+
 /// The manifest.
 pub const ROCE: Engine = Engine {
     name: "roce",
@@ -92,7 +96,7 @@ fn host_wires(a: &mut Assembly) {
     a.link("barrier", fence::PAYLOAD, "gather.fence", "gather.passed");
     a.join("admin.ends", "reply.ends");
     a.join("admin.ends_qpn", "reply.ends_qpn");
-    a.join("admin.raw_qpn", "resp.raw_qpn");
+    a.chain(RAW_QUEUE, "admin.raw_qpn", "resp.raw_qpn");
 }
 
 fn requester_wires(a: &mut Assembly) {
@@ -163,7 +167,7 @@ fn receive_wires(a: &mut Assembly) {
     a.open("congestion.update");
     a.open("congestion.update_valid");
     a.join("dispatch.m_resp", "mcast.s");
-    a.join("mcast.m", "resp.s_rx");
+    a.chain(REQUESTS, "mcast.m", "resp.s_rx");
     a.watch(space::PATH, "mcast.path_ctl");
     a.join("mcast.m_retain", "cells.s_retain");
     a.join("dispatch.m_req", "req_rx.s_rx");

@@ -1,10 +1,11 @@
 //! The manifest of the tunnels' end, and its lines.
 
+use super::roce::{RAW_QUEUE, REQUESTS};
 use super::wire::{self, OFF_THE_WIRE, TO_THE_WIRE};
 use super::{Check, Engine};
 use crate::assembly::Assembly;
 use crate::host::admin::program::engines as program;
-use crate::switch::{entry, outer::Outer, wrap, wrap::Wrap};
+use crate::switch::{entry, outer::Outer, queues, queues::RawQueues, wrap, wrap::Wrap};
 use crate::with_sizes;
 use ferric_abi::csr::{self, space};
 
@@ -19,7 +20,7 @@ pub const VXLAN: Engine = Engine {
     doorbells: &[],
     commands: program::TUNNEL,
     reset: Some(program::RESET_TUNNEL),
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, NF>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, NF, LF>(a)),
 };
 
 /// The chain of what goes with every beat on `frames off the wire` behind this engine: whose network the frame is of.
@@ -32,8 +33,8 @@ pub(super) const SENDERS: &str = "senders of frames to the wire";
 /// Who keeps the functions' networks apart, in the cards that have it.
 const APART: [&str; 4] = ["stations", "peer", "mcast", "echo"];
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `NF`: functions.
-fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize>(a: &mut Assembly) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `NF`, `LF`: functions, and log2 of them.
+fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize, const LF: usize>(a: &mut Assembly) {
     a.instance("tunnel", entry::Entry::<NF>::default).waits(entry::WAITS);
     a.instance("outer", Outer::<W, K, LK, NF>::default).waits(&[("s", &[])]);
     a.instance("wrap", Wrap::<W, K, LK, NF>::default).waits(wrap::WAITS);
@@ -49,6 +50,12 @@ fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize>(a: &m
         if a.instances.iter().any(|i| i.name == block) {
             a.join("tunnel.tunnels", &format!("{block}.tunnels"));
         }
+    }
+    if a.instances.iter().any(|i| i.name == "resp") {
+        a.instance("raw_queues", RawQueues::<LF>::default).waits(queues::WAITS);
+        a.link(REQUESTS, 10, "raw_queues.s", "raw_queues.m");
+        a.link(RAW_QUEUE, 10, "raw_queues.port", "raw_queues.raw_qpn");
+        a.table(space::RAW, "raw_queues");
     }
     a.link_all(OFF_THE_WIRE, wire::SWITCH, &["outer.s", "outer.s_err"], &["outer.m", "outer.m_err"]);
     a.link(TO_THE_WIRE, wire::SWITCH, "wrap.s", "wrap.m");

@@ -12,6 +12,7 @@ pub mod matching;
 pub mod outer;
 pub mod profile;
 pub mod program;
+pub mod queues;
 mod sight;
 pub mod tcam;
 #[cfg(test)]

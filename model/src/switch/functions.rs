@@ -3,8 +3,9 @@ use super::layers::{parse, Deep, Layers, Upper};
 use super::outer::{strip, Stripped};
 use super::tables::{Endpoint, EndpointKind, InnerTag, Tables};
 use super::wrap::{line, wrap};
+use crate::net::networks::Network;
 use ferric_abi::codes::SwitchCause;
-use ferric_abi::context::TunnelCtx;
+use ferric_abi::context::{RawCtx, TunnelCtx};
 use ferric_abi::switch::Encap;
 use ferric_abi::wire::VXLAN_PORT;
 
@@ -72,6 +73,14 @@ pub fn receive(lines: &[TunnelCtx], frame: &[u8]) -> Came {
         (Stripped::Inner(inner), Some(function)) => Came::Through(function, inner.frame),
         (Stripped::Drop(cause), _) => Came::Drop(cause),
         _ => plain(),
+    }
+}
+
+/// Which queue pair gets a frame that is not RoCE: `physical` is the physical function's, `lines` say those of functions with tunnels.
+pub fn raw_queue(physical: Option<u32>, lines: &[RawCtx], network: Network) -> Option<u32> {
+    match network.through {
+        Some(function @ 1..) => lines.get(usize::from(function)).filter(|line| line.valid()).map(RawCtx::qpn),
+        _ => physical.filter(|_| network.has(0)),
     }
 }
 

@@ -1,4 +1,5 @@
 //! Whole sets of rules take each other's place under traffic, and what the card says of its tables is what was written.
+use super::frames::{numbered, sender, Raw};
 use super::*;
 use ferric_abi::switch::FlowCommand;
 use ferric_driver::switch::{FlowSet, Sender};
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Replacements, and senders that a set knows.
-const REPLACEMENTS: usize = 5;
+const REPLACEMENTS: usize = 3;
 const SENDERS: u8 = 16;
 /// Cycles of the cards at a time.
 const STRETCH: u64 = 200;

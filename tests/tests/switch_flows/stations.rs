@@ -1,4 +1,5 @@
 //! Stations of bridge domains decide about received frames: who is reached, who is not, and what a full table does.
+use super::frames::numbered;
 use super::*;
 use ferric_driver::switch::Station;
 

@@ -9,6 +9,7 @@ mod pause;
 mod query;
 mod queue_pair;
 mod ranges;
+mod raw;
 mod reset;
 mod shared_queue;
 mod stations;

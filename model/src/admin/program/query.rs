@@ -88,8 +88,8 @@ impl Program {
     }
 
     pub fn set_port(&mut self) {
-        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let none = self.asm.label();
+        self.may_set_port();
         self.asm.mov(W, ZERO);
         self.asm.ext(T, p(0), PORT_RAW.ilog2() as u8, 1);
         self.asm.branch(Op::Beq, T, 0, none);
@@ -97,6 +97,7 @@ impl Program {
         self.own(self.qp, W);
         self.asm.mov(W, p(0));
         self.asm.bind(none);
+        self.set_own_raw_queue();
         self.asm.mov(RAW, W);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.done();

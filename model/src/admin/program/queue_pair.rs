@@ -160,9 +160,10 @@ impl Program {
         self.fresh_queue_pair();
         self.asm.ext(T, p(0), 0, 7);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 4);
-        // Raw frames carry any source address: they are the physical function's.
+        // Raw frames carry any source address: they are the physical function's, and those of functions that may send into their tunnel what they like.
         let no_raw = self.asm.label();
         self.asm.branch(Op::Beq, FN, 0, no_raw);
+        self.may_have_raw(no_raw);
         self.refuse(AdminStatus::Denied, Op::Beq, T, QpType::Raw as u32);
         self.asm.bind(no_raw);
         self.own(self.pd, p(1));
@@ -332,6 +333,7 @@ impl Program {
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.asm.bind(not_raw);
+        self.no_raw_queue_pair(T);
         self.leave_groups();
         self.asm.call(LINK2, self.qp_down);
         self.free_windows();
@@ -542,6 +544,7 @@ impl Program {
         self.get(T, p(1), PMTU);
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 6);
+        self.fits_tunnel(T);
         self.own_source();
         let (flags, qkey, function) = (path("valid").word, path("qkey").word, path("function").word);
         for word in (0..16).filter(|word| ![flags, qkey, function].contains(word)) {

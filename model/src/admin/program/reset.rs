@@ -74,6 +74,7 @@ impl Program {
 
     /// The raw queue pair, if it is the function's, is none any more.
     pub fn no_raw_queue(&mut self) {
+        self.raw_line(ZERO);
         let stays = self.asm.label();
         self.asm.branch(Op::Beq, RAW, 0, stays);
         self.asm.ext(T, RAW, 0, 0xff_ffff);

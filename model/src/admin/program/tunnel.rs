@@ -6,7 +6,7 @@ use ferric_abi::context::TunnelCtx;
 use ferric_abi::csr::space::TUNNEL;
 
 /// Words of the line and of the parameters: low and high words of MAC addresses, the first of IP addresses, and how many there are.
-const FIRST: u32 = 0;
+pub(super) const FIRST: u32 = 0;
 const VNI: u32 = 1;
 const TO_MAC: u8 = 2;
 const FROM_MAC: u8 = 4;
@@ -20,12 +20,12 @@ const GROUP: u8 = 8;
 const IPV4_GROUPS: u32 = 0xe000_0000;
 const IPV6_GROUPS: u32 = 0xff00_0000;
 
-fn of(name: &str) -> F {
+pub(super) fn of(name: &str) -> F {
     field(&TunnelCtx::LAYOUT, name)
 }
 
 /// Where field `f` has its bits.
-fn bits(f: F) -> u32 {
+pub(super) fn bits(f: F) -> u32 {
     f.mask << f.shift
 }
 
@@ -35,7 +35,8 @@ impl Program {
         let off = self.asm.label();
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         self.refuse(AdminStatus::BadId, Op::Bge, ID, self.functions());
-        self.asm.op(Op::And, W, p(FIRST as u8), !(bits(of("rsvd0")) | bits(of("rsvd1")) | bits(of("bound"))));
+        self.asm.op(Op::And, W, p(FIRST as u8), !(bits(of("rsvd1")) | bits(of("bound"))));
+        self.no_raw_left_behind();
         self.get(T, W, of("valid"));
         self.asm.branch(Op::Beq, T, 0, off);
         self.get(T, W, of("hop_limit"));
@@ -62,6 +63,22 @@ impl Program {
         self.line(ID);
         self.write(TUNNEL, FIRST, ZERO);
         self.done();
+    }
+
+    /// Refuses the path MTU in `mtu` if the function's tunnel says that the underlay has no room for it. Changes U; the line is ID's.
+    pub(super) fn fits_tunnel(&mut self, mtu: R) {
+        if !self.tables.contains(&TUNNEL.into()) {
+            return;
+        }
+        let any = self.asm.label();
+        self.line(FN);
+        self.read(U, TUNNEL, FIRST);
+        self.get(U, U, of("pmtu"));
+        self.asm.branch(Op::Beq, U, 0, any);
+        self.asm.op(Op::Add, U, U, 1);
+        self.refuse(AdminStatus::NoRoom, Op::Bge, mtu, U);
+        self.asm.bind(any);
+        self.line(ID);
     }
 
     /// Refuses a VNI that another function has at the same address: what comes would be of two.

@@ -66,6 +66,7 @@ pub fn tables() -> Vec<Table> {
         space::PAUSE,
         space::TUNNEL,
         space::FLOW,
+        space::RAW,
     ];
     let others = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(TableName::Own);
     let names = known[..6].iter().map(|space| TableName::Known(*space)).chain(others).chain(known[6..].iter().map(|space| TableName::Known(*space)));
@@ -92,6 +93,7 @@ impl Card {
             (space::PAUSE, 1, 6),
             (space::TUNNEL, 65, 24),
             (space::FLOW, 128, 32),
+            (space::RAW, 1 << sizes.functions, 1),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {

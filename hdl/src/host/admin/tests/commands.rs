@@ -2,7 +2,7 @@
 
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
-use super::{addresses, flows, functions, pause, queue_pairs, stations, tunnel, Bench, SIZES};
+use super::{addresses, flows, functions, pause, queue_pairs, raw, stations, tunnel, Bench, SIZES};
 use crate::stats;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
@@ -117,6 +117,7 @@ pub fn all(b: &mut Bench) {
     stations::all(b);
     pause::all(b);
     tunnel::all(b);
+    raw::all(b);
     flows::all(b);
     ports_and_queries(b);
     rounds(b);
@@ -378,7 +379,7 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(BadId, 1, QueryObject, 0, &[space::CQ.into(), 0]);
     b.expect(BadParameter, 1, QueryObject, 0, &[space::STATS.into(), 0]);
     b.expect(BadParameter, 1, QueryObject, 0, &[space::ADMIN.into(), 0]);
-    b.expect(BadParameter, 0, QueryObject, 0, &[u32::from(space::FLOW) + 1, 0]);
+    b.expect(BadParameter, 0, QueryObject, 0, &[u32::from(space::RAW) + 1, 0]);
     b.expect(BadParameter, 0, QueryObject, 0, &[space::SQ.into(), 57]);
     b.expect(BadId, 0, QueryObject, 16, &[space::SQ.into(), 0]);
     b.expect(BadId, 0, QueryObject, 1 << 24, &[space::SQ.into(), 0]);

@@ -9,6 +9,7 @@ mod many;
 mod own_table;
 mod pause;
 mod queue_pairs;
+mod raw;
 mod stations;
 mod tunnel;
 

@@ -1,21 +1,21 @@
 //! SET_TUNNEL: whose it is, what is refused, and in which order the line is written. The blocks work meanwhile: no frame gets half of a header.
 
 use super::card::Event;
-use super::commands::{line, words};
+use super::commands::{line, rtr_params, words};
 use super::{functions, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::{self, *};
-use ferric_abi::context::{AddressCtx, StationCtx, TunnelCtx};
-use ferric_abi::csr::space::TUNNEL;
+use ferric_abi::context::{AddressCtx, PathCtx, StationCtx, TunnelCtx};
+use ferric_abi::csr::space::{PATH, TUNNEL};
 
 const FUNCTIONS: usize = 1 << SIZES.functions;
 
-fn on(ipv6: bool) -> TunnelCtx {
+pub fn on(ipv6: bool) -> TunnelCtx {
     let ip = if ipv6 { 0xfd00 << 112 } else { 0x0a00_0000 };
     TunnelCtx::default().with_valid(true).with_ipv6(ipv6).with_vni(0xab_cdef).with_hop_limit(64).with_dmac(0x0203_0405_0607).with_smac(0x0e00_0000_0000).with_local(ip | 1).with_remote(ip | 2)
 }
 
-fn set(b: &mut Bench, status: AdminStatus, f: usize, id: u32, tunnel: TunnelCtx) {
+pub fn set(b: &mut Bench, status: AdminStatus, f: usize, id: u32, tunnel: TunnelCtx) {
     b.expect(status, f, SetTunnel, id, &words::<14>(&tunnel.0));
 }
 
@@ -57,7 +57,7 @@ pub fn all(b: &mut Bench) {
         on(false),
         on(true),
         on(false).with_vni(0).with_vlan(true).with_tci(u16::MAX).with_hop_limit(1),
-        on(true).with_lenient(true).with_zero_csum6(true).with_any_remote(true).with_copy_dscp(true).with_copy_ttl(true).with_dscp(63),
+        on(true).with_lenient(true).with_zero_csum6(true).with_any_remote(true).with_copy_dscp(true).with_copy_ttl(true).with_dscp(63).with_raw(true),
         on(false).with_smac(1 << 32).with_dmac(1),
         on(true).with_local(1 << 64).with_remote(0xfeff << 112),
     ];
@@ -65,7 +65,7 @@ pub fn all(b: &mut Bench) {
     for (n, tunnel) in fine.into_iter().enumerate() {
         let from = b.card.log.len();
         let f = n % FUNCTIONS;
-        set(b, Ok, 0, f as u32, tunnel.with_rsvd0(1).with_rsvd1(255));
+        set(b, Ok, 0, f as u32, tunnel.with_rsvd1(255));
         assert_eq!(there(b, f), tunnel.with_bound(true), "reserved bits stay zero, and the function has one");
         let order: Vec<(u8, Option<u32>)> = b.card.log[from..]
             .iter()
@@ -99,7 +99,30 @@ pub fn all(b: &mut Bench) {
         assert_eq!([0, 1, 2, 3].map(|g| there(b, g).valid()), [f != 0, true, false, true]);
     }
     networks(b);
+    path_mtus(b);
     (0..FUNCTIONS).for_each(|f| set(b, Ok, 0, f as u32, TunnelCtx::default()));
+}
+
+/// A queue pair whose path MTU the underlay of its function's tunnel has no room for is not connected, and nothing has changed; that of another function is.
+fn path_mtus(b: &mut Bench) {
+    set(b, Ok, 0, 1, on(false).with_pmtu(3));
+    set(b, Ok, 0, 2, on(true));
+    for f in 1..FUNCTIONS {
+        functions::make(b, f as u32, 0);
+        let qp = functions::own(f as u32).qp;
+        b.expect(Ok, f, ModifyQp, qp, &[1, 0, 0, 0, 0, 0xffff]);
+        let from = b.card.log.len();
+        for pmtu in if f == 1 { 4..6 } else { 0..0 } {
+            b.expect(NoRoom, f, ModifyQp, qp, &rtr_params(pmtu));
+        }
+        b.expect(BadParameter, f, ModifyQp, qp, &rtr_params(6));
+        assert!(b.card.log[from..].iter().all(|e| !matches!(e, Event::Control { write: Some(_), .. })), "what is refused changes nothing");
+        b.expect(Ok, f, ModifyQp, qp, &rtr_params(if f == 1 { 3 } else { 5 }));
+        assert!(PathCtx(line(&b.card, PATH, qp)).valid(), "the path is that of the queue pair");
+    }
+    for f in 1..FUNCTIONS {
+        functions::reset(b, f);
+    }
 }
 
 /// Functions 1 and 3 have tunnels: what is one function's in a network is anybody's in another.

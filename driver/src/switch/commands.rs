@@ -1,0 +1,98 @@
+//! The flow tables' admin commands (docs/admin.md, SET_FLOW and SET_FLOW_PORT), as they are.
+
+use super::port::{generation, number, FlowPort, CLASSES};
+use crate::admin::Command;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use ferric_abi::codes::AdminOpcode;
+use ferric_abi::context::{FlowCounts, FlowPortCtx};
+use ferric_abi::csr;
+use ferric_abi::switch::table::ANSWER_BYTES;
+use ferric_abi::switch::FlowCommand;
+
+/// Bytes of a command's head, and where its record begins.
+const HEAD_BYTES: usize = 8;
+const RECORD_AT: usize = 16;
+/// Bytes of a line that one QUERY_OBJECT brings, and the parts of an answer.
+const QUERY_BYTES: usize = 32;
+pub(super) const PARTS: [usize; ANSWER_BYTES / QUERY_BYTES] = [0, 1];
+
+fn set_flow(command: &FlowCommand) -> Command {
+    let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
+    Command { what: "set flow", opcode: AdminOpcode::SetFlow, id: 0, params: crate::admin::words::<30>(&bytes).to_vec() }
+}
+
+impl Context {
+    /// Whether the card has flow tables that decide about received frames.
+    pub fn has_flows(&self) -> bool {
+        self.inner.caps.features >> csr::FEATURE_FLOWS & 1 == 1
+    }
+
+    fn flows(&self) -> Result<()> {
+        match self.has_flows() {
+            true => Ok(()),
+            false => Err(Error::Unsupported("decide about frames by flow tables")),
+        }
+    }
+
+    /// One command of `ferric_abi::switch::table` as it is, for the physical function only; [`FlowTables`] makes them. Errors: it names a table, a way or a line that there is not, and nothing
+    /// was written (BadParameter).
+    pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
+        self.flows()?;
+        let Command { what, opcode, id, params } = set_flow(command);
+        self.inner.admin(what, opcode, id, &params).map(drop)
+    }
+
+    /// A command that reads, as it is, and its answer, for the physical function only. Errors: as of [`Context::write_flow`].
+    pub fn read_flow(&self, command: &FlowCommand) -> Result<[u8; ANSWER_BYTES]> {
+        self.read_flows(&[*command], &PARTS)?.pop().ok_or(Error::State)
+    }
+
+    /// The same of several that are told to the card together: what comes of each, as far as these parts of it; the rest is zero.
+    pub(super) fn read_flows(&self, commands: &[FlowCommand], parts: &[usize]) -> Result<Vec<[u8; ANSWER_BYTES]>> {
+        self.flows()?;
+        let query = |part: &usize| Command { what: "read flow", opcode: AdminOpcode::QueryObject, id: csr::FLOW_ANSWER, params: vec![csr::space::FLOW.into(), (part * QUERY_BYTES / 4) as u32] };
+        // An answer is that to the last command that reads: nobody else's comes between.
+        let all: Vec<Command> = commands.iter().flat_map(|command| std::iter::once(set_flow(command)).chain(parts.iter().map(query))).collect();
+        let mut answers = self.inner.post(all.iter()).into_iter().map(|ticket| self.inner.answer(ticket)).collect::<Vec<_>>().into_iter();
+        let mut read = |_: &FlowCommand| -> Result<[u8; ANSWER_BYTES]> {
+            let mut line = [0; ANSWER_BYTES];
+            answers.next().ok_or(Error::State)??;
+            for part in parts {
+                let words = answers.next().ok_or(Error::State)??;
+                line[part * QUERY_BYTES..][..QUERY_BYTES].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+            }
+            Ok(line)
+        };
+        commands.iter().map(&mut read).collect()
+    }
+
+    /// The tick that it is for the flows' counters, of 24 bits; one has 2^`FLOW_TICK` cycles. For the physical function only.
+    pub fn flow_tick(&self) -> Result<u32> {
+        self.flows()?;
+        Ok(self.inner.admin("query flow tick", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), csr::FLOW_NOW])?[0])
+    }
+
+    /// What is done with frames off the wire from the next one on; `None`: all pass, as on a card without flow tables. For the physical function only; when that is reset frames pass, and all
+    /// tables are emptied. Errors: numbers above 3.
+    pub fn set_flow_port(&self, port: Option<&FlowPort>) -> Result<()> {
+        self.flows()?;
+        let line = match port {
+            Some(port) => {
+                generation(port.generation)?;
+                number("port classes are 0 to 3", port.class, CLASSES)?;
+                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation).with_bridge(port.bridge)
+            }
+            None => FlowPortCtx::default(),
+        };
+        self.inner.admin("set flow port", AdminOpcode::SetFlowPort, 0, &crate::admin::words::<1>(&line.0)).map(drop)
+    }
+
+    /// What became of received frames at the flow tables since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
+    pub fn flow_counts(&self) -> Result<FlowCounts> {
+        self.flows()?;
+        let mut counts = FlowCounts::default();
+        self.read_counts("query flow counts", [csr::space::FLOW.into(), csr::FLOW_COUNTS], &mut counts.0)?;
+        Ok(counts)
+    }
+}
