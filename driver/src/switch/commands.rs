@@ -1,7 +1,6 @@
 //! The flow tables' admin commands (docs/admin.md, SET_FLOW and SET_FLOW_PORT), as they are.
 
 use super::port::{generation, number, FlowPort, CLASSES};
-use crate::admin::Command;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
@@ -13,14 +12,8 @@ use ferric_abi::switch::FlowCommand;
 /// Bytes of a command's head, and where its record begins.
 const HEAD_BYTES: usize = 8;
 const RECORD_AT: usize = 16;
-/// Bytes of a line that one QUERY_OBJECT brings, and the parts of an answer.
+/// Bytes of a line that one QUERY_OBJECT brings.
 const QUERY_BYTES: usize = 32;
-pub(super) const PARTS: [usize; ANSWER_BYTES / QUERY_BYTES] = [0, 1];
-
-fn set_flow(command: &FlowCommand) -> Command {
-    let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
-    Command { what: "set flow", opcode: AdminOpcode::SetFlow, id: 0, params: crate::admin::words::<30>(&bytes).to_vec() }
-}
 
 impl Context {
     /// Whether the card has flow tables that decide about received frames.
@@ -39,32 +32,19 @@ impl Context {
     /// was written (BadParameter).
     pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
         self.flows()?;
-        let Command { what, opcode, id, params } = set_flow(command);
-        self.inner.admin(what, opcode, id, &params).map(drop)
+        let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
+        self.inner.admin("set flow", AdminOpcode::SetFlow, 0, &crate::admin::words::<30>(&bytes)).map(drop)
     }
 
-    /// A command that reads, as it is, and its answer, for the physical function only. Errors: as of [`Context::write_flow`].
+    /// A command that reads, as it is, and its answer, for the physical function only. One at a time: an answer is that to the last one. Errors: as of [`Context::write_flow`].
     pub fn read_flow(&self, command: &FlowCommand) -> Result<[u8; ANSWER_BYTES]> {
-        self.read_flows(&[*command], &PARTS)?.pop().ok_or(Error::State)
-    }
-
-    /// The same of several that are told to the card together: what comes of each, as far as these parts of it; the rest is zero.
-    pub(super) fn read_flows(&self, commands: &[FlowCommand], parts: &[usize]) -> Result<Vec<[u8; ANSWER_BYTES]>> {
-        self.flows()?;
-        let query = |part: &usize| Command { what: "read flow", opcode: AdminOpcode::QueryObject, id: csr::FLOW_ANSWER, params: vec![csr::space::FLOW.into(), (part * QUERY_BYTES / 4) as u32] };
-        // An answer is that to the last command that reads: nobody else's comes between.
-        let all: Vec<Command> = commands.iter().flat_map(|command| std::iter::once(set_flow(command)).chain(parts.iter().map(query))).collect();
-        let mut answers = self.inner.post(all.iter()).into_iter().map(|ticket| self.inner.answer(ticket)).collect::<Vec<_>>().into_iter();
-        let mut read = |_: &FlowCommand| -> Result<[u8; ANSWER_BYTES]> {
-            let mut line = [0; ANSWER_BYTES];
-            answers.next().ok_or(Error::State)??;
-            for part in parts {
-                let words = answers.next().ok_or(Error::State)??;
-                line[part * QUERY_BYTES..][..QUERY_BYTES].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
-            }
-            Ok(line)
-        };
-        commands.iter().map(&mut read).collect()
+        self.write_flow(command)?;
+        let mut answer = [0; ANSWER_BYTES];
+        for (n, part) in answer.chunks_mut(QUERY_BYTES).enumerate() {
+            let words = self.inner.admin("read flow", AdminOpcode::QueryObject, csr::FLOW_ANSWER, &[csr::space::FLOW.into(), (n * QUERY_BYTES / 4) as u32])?;
+            part.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        }
+        Ok(answer)
     }
 
     /// The tick that it is for the flows' counters, of 24 bits; one has 2^`FLOW_TICK` cycles. For the physical function only.

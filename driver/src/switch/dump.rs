@@ -1,6 +1,5 @@
 //! What stands in the card's tables, as the card says it.
 
-use super::commands::PARTS;
 use super::flows::FlowTables;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -12,8 +11,6 @@ use std::time::Duration;
 /// Ticks of the flows' counters have 24 bits.
 const TICKS: u32 = 1 << 24;
 const WAYS: u8 = 4;
-/// Lines that are read together: as many as the admin queue has room for.
-const TOGETHER: usize = 16;
 /// Masks.
 const PROFILES: u32 = 1 << table::PROFILE_LINE_BITS;
 
@@ -44,27 +41,12 @@ impl FlowTables {
         }
     }
 
-    /// All lines of a table that count, as the card says it, in order: what a dump shows. Two commands a line, and three more of one of the longer tables that counts. Errors: the card's.
+    /// All lines of a table that count, as the card says it, in order: what a dump shows. Three commands a line, so this takes a while. Errors: the card's.
     pub fn dump(&self, context: &Context, table: u8) -> Result<Vec<FlowCommand>> {
         let (ways, lines) = self.size(context, table);
-        // That a line counts stands behind its key; keys and masks of frames are longer than a part of an answer.
-        let long = matches!(table, table::PROFILE | table::EXACT);
-        let tells = PARTS[usize::from(long)];
-        let reads: Vec<FlowCommand> = (0..ways).flat_map(|way| lines.iter().map(move |line| table::read(table, way, *line))).collect();
-        let mut all = Vec::new();
-        for some in reads.chunks(TOGETHER) {
-            for (read, answer) in some.iter().zip(context.read_flows(some, &[tells])?) {
-                let line = table::standing(read, &answer).ok_or(Error::Invalid("the card has no such table"))?;
-                match line.opcode() == table::WRITE {
-                    true if long => all.push(self.standing(context, table, read.way(), read.line())?),
-                    true => all.push(line),
-                    false => {}
-                }
-            }
-        }
-        // One that has gone since is none of them.
-        all.retain(|line| line.opcode() == table::WRITE);
-        Ok(all)
+        let places = (0..ways).flat_map(|way| lines.iter().map(move |line| (way, *line)));
+        let all = places.map(|(way, line)| self.standing(context, table, way, line));
+        all.filter(|line| line.as_ref().map_or(true, |line| line.opcode() == table::WRITE)).collect()
     }
 
     /// Of these lines of the action table those whose flows have not been used for a time, or not at all since their counters were zero; only actions that count are used. A tick has 2^`FLOW_TICK` cycles of

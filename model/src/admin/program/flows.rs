@@ -5,7 +5,6 @@ use super::*;
 use ferric_abi::context::FlowPortCtx;
 use ferric_abi::csr::space::FLOW;
 use ferric_abi::csr::{FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
-use ferric_abi::switch::{table::READ, FlowCommand};
 
 /// Words of a command's first 16 bytes that mean something to the tables, and of its record.
 const HEAD_WORDS: u32 = 2;
@@ -30,17 +29,9 @@ impl Program {
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
         self.ready();
-        // A command that reads has no record.
-        let reads = self.asm.label();
-        for n in 1..HEAD_WORDS {
+        for n in 1..HEAD_WORDS + RECORD_WORDS {
             self.write(FLOW, n, p(n as u8));
         }
-        self.get(T, p(0), field(&FlowCommand::LAYOUT, "opcode"));
-        self.asm.branch(Op::Beq, T, u32::from(READ), reads);
-        for n in HEAD_WORDS..HEAD_WORDS + RECORD_WORDS {
-            self.write(FLOW, n, p(n as u8));
-        }
-        self.asm.bind(reads);
         self.write(FLOW, FIRST, p(0));
         self.ready();
         self.asm.op(Op::And, T, T, FLOW_REFUSED);

@@ -8,7 +8,6 @@ use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::context::FlowPortCtx;
 use ferric_abi::csr::space::FLOW;
 use ferric_abi::csr::{FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
-use ferric_abi::switch::table::READ;
 
 const FUNCTIONS: usize = 1 << SIZES.functions;
 
@@ -47,11 +46,6 @@ pub fn all(b: &mut Bench) {
         assert_eq!(told(b, start), want, "the first word is the last");
         assert!(b.card.log[start..].iter().all(|e| !matches!(e, Event::Control { space: FLOW, word: 1..=29, write: None, .. })));
     }
-    // One that reads has no record.
-    let (start, head) = (b.card.log.len(), u32::from(READ) | 0x0101_0000 << 5);
-    let reads: Vec<u32> = [head].into_iter().chain(params[1..].iter().copied()).collect();
-    b.expect(Ok, 0, SetFlow, 0, &reads);
-    assert_eq!(told(b, start), [(FLOW_COMMAND, 1, params[1]), (FLOW_COMMAND, 0, head)]);
     // The lines of whoever had the function before do not decide about anything.
     let start = b.card.log.len();
     b.card.flow_answers = vec![FLOW_BUSY, FLOW_BUSY, 0].into();
