@@ -157,7 +157,7 @@ fn session(input: &Input, function: Arc<Function>) {
     }
     let (map, of_engine) = (Mutex::new(ClientMap::default()), function.clone());
     let engine = Handle::Direct(Arc::new(move |command| execute(command, &mut map.lock().unwrap_or_else(|e| e.into_inner()), &of_engine)));
-    Session::new(far, [Seat { function, number: 0, door: Arc::default() }].into(), engine).run();
+    Session::new(far, [Seat { function, number: 0, door: Arc::default(), virtuals: None }].into(), engine).run();
     let mut first = [0; HEADER];
     // Every message is answered or ends the connection.
     assert!(!input.greets || near.read_exact(&mut first).is_ok(), "no answer to the first message");
