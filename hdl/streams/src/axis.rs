@@ -118,6 +118,11 @@ impl AxisSink {
     pub fn set_stall(&self, percent: u32) {
         self.sink.set_stall(percent);
     }
+
+    /// Takes nothing more, until `set_stall`.
+    pub fn refuse(&self) {
+        self.sink.refuse();
+    }
 }
 
 /// The keep value of a beat with `bytes` bytes.

@@ -136,7 +136,9 @@ impl Bench {
                 gone.push(*place);
             }
         }
-        gone.iter().for_each(|place| drop(packets.remove(place)));
+        for place in &gone {
+            packets.remove(place);
+        }
         assert_eq!((told.is("found"), told.word("done")), (first.is_some(), done), "{flags:?} {from}..{upto}");
         if let Some((place, packet)) = first {
             assert_eq!((told.word("place"), told.is("sacked"), told.word("last")), (place, packet.sacked, last));

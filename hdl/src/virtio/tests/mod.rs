@@ -264,7 +264,7 @@ fn frames_come_while_none_can_leave() {
         let ring = Ring::new(queue, 1, size, if queue == 0 { Kind::Receive } else { Kind::Transmit }, true, &mut b.guest);
         b.begin(ring);
     }
-    b.frames_out.set_stall(100);
+    b.frames_out.refuse();
     let limit = b.tb.cycles() + 600_000;
     while b.rings[0].received < 60 {
         b.cycle();
