@@ -132,7 +132,7 @@ pub enum Command {
 #[derive(Subcommand, Debug)]
 pub enum CardCommand {
     /// Serve cards over vfio-user, for `ferric` and other drivers, or as vfio-user-pci in QEMU
-    Serve(serve::Options),
+    Serve(Box<serve::Options>),
     /// Print the configuration space of served functions that nobody uses, for `lspci -F - -vvv`
     Dump(dump::Options),
 }
