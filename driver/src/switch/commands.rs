@@ -28,7 +28,7 @@ impl Context {
         }
     }
 
-    /// One command of `ferric_abi::switch::table` as it is, for the physical function only; [`FlowTables`] makes them. Errors: it names a table, a way or a line that there is not, and nothing
+    /// One command of `ferric_abi::switch::table` as it is, for the physical function only; [`super::FlowTables`] makes them. Errors: it names a table, a way or a line that there is not, and nothing
     /// was written (BadParameter).
     pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
         self.flows()?;
