@@ -169,34 +169,27 @@ impl Drop for Partner {
 mod tests {
     use super::*;
     use crate::card::{Body, CardConfig};
-    use crate::virtio::{NetCounters, Seat, SeatEdge};
+    use crate::virtio::{Front, FunctionConfig, Seat, SeatEdge};
     use std::time::{Duration, Instant};
 
-    /// A function that breaks in the cycle that it is told of, and does nothing else.
-    struct Breaks;
+    /// A function that breaks in its first cycle.
+    struct Breaks(Front);
 
     impl Seat for Breaks {
+        fn front(&self) -> &Front {
+            &self.0
+        }
+        fn front_mut(&mut self) -> &mut Front {
+            &mut self.0
+        }
         fn cycle(&mut self, _edge: &mut SeatEdge) -> bool {
             panic!("broken on purpose")
-        }
-        fn write(&mut self, _offset: u32, _bytes: &[u8]) {}
-        fn start_read(&mut self, _offset: u32, _bytes: usize) {}
-        fn take_read(&mut self) -> Option<[u8; 4]> {
-            None
-        }
-        fn start_reset(&mut self) {}
-        fn is_resetting(&self) -> bool {
-            false
-        }
-        fn receive(&mut self, _frame: &[u8]) {}
-        fn receive_backlog(&self) -> usize {
-            0
         }
         fn idle(&self) -> bool {
             true
         }
-        fn counters(&self) -> NetCounters {
-            NetCounters::default()
+        fn chains(&self) -> [u64; 5] {
+            [0; 5]
         }
     }
 
@@ -235,7 +228,7 @@ mod tests {
     fn a_panic_comes_through() {
         let partner = Partner::start().unwrap();
         let mut broken = card();
-        broken.virtio.push(Box::new(Breaks));
+        broken.virtio.push(Box::new(Breaks(Front::new(4, &FunctionConfig::new(0, 4)))));
         let panic = catch_unwind(AssertUnwindSafe(|| cycle(&partner, broken, 0))).err().expect("a panic");
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"broken on purpose"));
         cycle(&partner, card(), 1);

@@ -255,8 +255,8 @@ impl ConfigSpace {
         if self.word(SRIOV_NUM_VFS) > self.word(SRIOV_TOTAL_VFS) {
             self.bytes[SRIOV_CONTROL] &= !(VF_ENABLE as u8);
         }
-        // Without a bit, which software may not write, as with the smallest.
-        let page = 4096u32 << (self.dword(SRIOV_PAGE_SIZE) | 1 << PAGE_SIZES.ilog2()).trailing_zeros();
+        // Software may not write a register without a bit: it counts as the smallest page.
+        let page = 4096u32 << self.dword(SRIOV_PAGE_SIZE).max(1).trailing_zeros();
         for (bar, size) in VF_BARS {
             let (at, mask) = (SRIOV_BARS + 4 * bar as usize, !(size.max(page) - 1));
             self.writable[at..at + 4].copy_from_slice(&mask.to_le_bytes());
@@ -389,7 +389,8 @@ mod tests {
         };
         assert_eq!(sizes(1 << 4), [pci::BAR_WINDOW_SIZE.max(1 << 16), 1 << 16]);
         assert_eq!(sizes(1 << 10), [1 << 22; 2]);
-        assert_eq!(sizes(1), [pci::BAR_WINDOW_SIZE, pci::BAR_MSIX_SIZE]);
+        // No page at all counts as the smallest.
+        assert_eq!([sizes(1), sizes(0)], [[pci::BAR_WINDOW_SIZE, pci::BAR_MSIX_SIZE]; 2]);
     }
 
     #[test]

@@ -331,21 +331,26 @@ impl Session {
 
     /// Changes the function's map between two cycles and waits until that is done.
     fn change_map(&self, change: impl FnOnce(&mut super::dma::ClientMap) -> Result<(), Errno> + Send + 'static) -> Result<(), Errno> {
+        self.change_map_of(self.number, change)
+    }
+
+    /// The same of a function by its number in the engine.
+    fn change_map_of(&self, number: usize, change: impl FnOnce(&mut super::dma::ClientMap) -> Result<(), Errno> + Send + 'static) -> Result<(), Errno> {
         let (tx, rx) = sync_channel(1);
         let change = Box::new(move |m: &mut super::dma::ClientMap| {
             let _ = tx.try_send(change(m));
         });
-        if !self.engine.send(Command::Map { function: self.number, change }, MAP_LIMIT) {
+        if !self.engine.send(Command::Map { function: number, change }, MAP_LIMIT) {
             return Err(libc::EIO);
         }
         rx.recv_timeout(MAP_LIMIT).unwrap_or(Err(libc::EIO))
     }
 
     fn master(&self, on: bool) {
-        // One that is there no more masters no bus, whatever its client has said meanwhile.
-        let on = on && self.virtuals.as_ref().is_none_or(|virtuals| virtuals.has(self.function.number));
+        let (virtuals, own) = (self.virtuals.clone(), self.function.number);
         self.change_map(move |m| {
-            m.enabled = on;
+            // Asked when the change is made: a function that is there no more masters no bus, whatever its client has said meanwhile.
+            m.enabled = on && virtuals.is_none_or(|virtuals| virtuals.has(own));
             Ok(())
         })
         .unwrap_or_else(|e| log::error!("function {}: bus master enable was not passed on (errno {e})", self.function.number));
@@ -355,8 +360,11 @@ impl Session {
     fn follow_virtuals(&self) {
         let Some(virtuals) = self.virtuals.as_ref().filter(|_| self.function.number == 0) else { return };
         for number in virtuals.follow(&self.function.state().config) {
-            let change = Box::new(|m: &mut super::dma::ClientMap| m.enabled = false);
-            self.engine.send(Command::Map { function: number, change }, MAP_LIMIT);
+            self.change_map_of(number, |m| {
+                m.enabled = false;
+                Ok(())
+            })
+            .unwrap_or_else(|e| log::error!("function {number} of the engine: its bus mastering was not ended (errno {e})"));
         }
     }
 

@@ -1,13 +1,13 @@
 //! The gateware's engine in a virtio function's place. The rings of the data queues are its own, from the available index to the interrupt; registers, the control queue and the filter are those
 //! of the golden model, which stands for the software that owns the engine.
 use super::rtl::{Access, Output, Rtl, Table};
-use super::{FunctionConfig, GuestMemory, NetCounters, Seat, SeatEdge, LONGEST};
+use super::{Front, FunctionConfig, GuestMemory, Seat, SeatEdge};
 use crate::card::CardConfig;
 use crate::error::Error;
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::context::{VqAvail, VqUsed};
 use ferric_abi::virtio::feature;
-use ferric_model::virtio::{Device, Lent, Step};
+use ferric_model::virtio::{Lent, Step};
 use std::collections::VecDeque;
 
 /// Frames in front of the engine at most.
@@ -48,46 +48,30 @@ struct Queue {
 
 /// A virtio function whose rings are run by gateware.
 pub struct GatewareSeat {
-    function: u16,
-    device: Device,
+    front: Front,
     rtl: Rtl,
     queues: Vec<Queue>,
-    frames: VecDeque<Vec<u8>>,
-    reads: VecDeque<[u8; 4]>,
     tasks: VecDeque<(Task, u16)>,
     /// The task that is under way: its accesses that are still to come, and what the others have found.
     current: Option<(Task, u16)>,
     accesses: VecDeque<Access>,
     found: Vec<u32>,
-    /// A register has been written, or something has ended.
-    busy: bool,
     /// The engine has worked since its lines were last looked at.
     worked: bool,
-    arrived: u64,
-    left: u64,
-    oversize: u64,
 }
 
 impl GatewareSeat {
     /// The function after power-on, number `function` of its card. Errors: the engine cannot be built.
     pub fn new(function: u16, config: &FunctionConfig, card: &CardConfig) -> Result<Self, Error> {
-        let offer = config.offer();
         Ok(Self {
-            function,
-            device: Device::new(offer),
+            front: Front::new(function, config),
             rtl: Rtl::new(card)?,
-            queues: (0..2 * offer.pairs).map(|_| Queue::default()).collect(),
-            frames: VecDeque::new(),
-            reads: VecDeque::new(),
+            queues: (0..2 * config.offer().pairs).map(|_| Queue::default()).collect(),
             tasks: VecDeque::new(),
             current: None,
             accesses: VecDeque::new(),
             found: Vec::new(),
-            busy: false,
             worked: false,
-            arrived: 0,
-            left: 0,
-            oversize: 0,
         })
     }
 
@@ -96,24 +80,24 @@ impl GatewareSeat {
         for (n, queue) in (0..).zip(&mut self.queues) {
             match &queue.lent {
                 None => {
-                    if let Some(lent) = self.device.lend(n) {
+                    if let Some(lent) = self.front.device.lend(n) {
                         *queue = Queue { lent: Some(lent), ..Queue::default() };
                         self.tasks.push_back((Task::Begin, n));
                     }
                 }
-                Some(lent) if !queue.ends && !self.device.may_run(lent.ticket) => {
+                Some(lent) if !queue.ends && !self.front.device.may_run(lent.ticket) => {
                     queue.ends = true;
                     self.tasks.push_back((Task::End, n));
                 }
                 _ => {}
             }
         }
-        let control = self.device.queues() - 1;
+        let control = self.front.device.queues() - 1;
         for step in 0..STEPS {
-            if self.device.step(&mut GuestMemory { iommu: edge.iommu, function: self.function }, control) == Step::Idle {
+            if self.front.device.step(&mut GuestMemory { iommu: edge.iommu, function: self.front.function }, control) == Step::Idle {
                 break;
             }
-            self.busy |= step + 1 == STEPS;
+            self.front.busy |= step + 1 == STEPS;
         }
     }
 
@@ -121,7 +105,7 @@ impl GatewareSeat {
     fn pass_notifications(&mut self) {
         for n in (0..).take(self.queues.len()) {
             let begun = self.queues[usize::from(n)].begun;
-            if begun && self.device.take_notification(n) {
+            if begun && self.front.device.take_notification(n) {
                 self.rtl.notify(n);
                 self.worked = true;
             }
@@ -138,11 +122,11 @@ impl GatewareSeat {
     /// The accesses that a task is made of.
     fn accesses(&self, task: Task, n: u16) -> VecDeque<Access> {
         let Some(lent) = self.queues[usize::from(n)].lent else { return VecDeque::new() };
-        let (ring, features) = (lent.ring, self.device.ring_features());
+        let (ring, features) = (lent.ring, self.front.device.ring_features());
         let read = |table, word| Access { table, line: n, word, write: None };
         let events = features & feature::EVENT_IDX != 0;
-        let used = VqUsed::default().with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_vector(n).with_function(self.function).with_events(events);
-        let avail = VqAvail::default().with_desc(ring.descriptor(0)).with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_function(self.function);
+        let used = VqUsed::default().with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_vector(n).with_function(self.front.function).with_events(events);
+        let avail = VqAvail::default().with_desc(ring.descriptor(0)).with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_function(self.front.function);
         let avail = avail.with_receive(lent.receive).with_events(events).with_indirect(features & feature::INDIRECT_DESC != 0);
         match task {
             Task::Begin => Self::line(Table::Used, n, &used.with_enabled(true).0, USED_ENABLED).chain(Self::line(Table::Avail, n, &avail.with_enabled(true).0, AVAIL_ENABLED)).collect(),
@@ -158,7 +142,7 @@ impl GatewareSeat {
         let low: Vec<u16> = self.found.drain(..).map(|word| word as u16).collect();
         let queue = &mut self.queues[usize::from(n)];
         match task {
-            Task::Begin => (queue.begun, self.busy) = (true, true),
+            Task::Begin => (queue.begun, self.front.busy) = (true, true),
             Task::End => {
                 // What is in stock is given up.
                 self.rtl.notify(n);
@@ -166,9 +150,9 @@ impl GatewareSeat {
             }
             Task::Drain if low[0] == low[1] => {
                 if let Some(lent) = std::mem::take(queue).lent {
-                    self.device.take_back(lent.ticket);
+                    self.front.device.take_back(lent.ticket);
                 }
-                self.busy = true;
+                self.front.busy = true;
             }
             Task::Drain => self.tasks.push_back((Task::Drain, n)),
             Task::Look => {
@@ -203,39 +187,41 @@ impl GatewareSeat {
     /// What the engine has put out.
     fn take(&mut self, output: &mut Output, edge: &mut SeatEdge) {
         for frame in output.frames.drain(..) {
-            self.device.leaves(&frame, 0);
-            if frame.len() > LONGEST {
-                self.oversize += 1;
-                continue;
-            }
-            self.left += 1;
-            edge.sent.push_back(frame);
+            self.front.device.leaves(&frame, 0);
+            self.front.leaves(frame, edge);
         }
         for (n, cause) in output.told.drain(..) {
-            self.device.rejected(n, cause);
-            self.busy = true;
+            self.front.device.rejected(n, cause);
+            self.front.busy = true;
             if let Some(queue) = self.queues.get_mut(usize::from(n)).filter(|_| cause == VirtioCause::BadHead) {
                 queue.skipped += 1;
             }
         }
-        (0..std::mem::take(&mut output.delivered)).for_each(|_| self.device.delivered());
-        output.interrupts.drain(..).for_each(|n| self.device.chains_used(n));
+        (0..std::mem::take(&mut output.delivered)).for_each(|_| self.front.device.delivered());
+        output.interrupts.drain(..).for_each(|n| self.front.device.chains_used(n));
     }
 }
 
 impl Seat for GatewareSeat {
+    fn front(&self) -> &Front {
+        &self.front
+    }
+
+    fn front_mut(&mut self) -> &mut Front {
+        &mut self.front
+    }
+
     fn cycle(&mut self, edge: &mut SeatEdge) -> bool {
         if self.idle() {
             return false;
         }
-        if std::mem::take(&mut self.busy) {
+        if std::mem::take(&mut self.front.busy) {
             self.follow_registers(edge);
             self.pass_notifications();
         }
         while self.rtl.backlog() < AHEAD {
-            let Some(frame) = self.frames.pop_front() else { break };
-            self.arrived += 1;
-            if let Some(queue) = self.device.place(&frame) {
+            let Some(frame) = self.front.arrives() else { break };
+            if let Some(queue) = self.front.device.place(&frame) {
                 self.rtl.receive(queue, frame);
                 self.worked = true;
             }
@@ -249,47 +235,15 @@ impl Seat for GatewareSeat {
         self.rtl.cycle(edge.iommu, &mut output);
         self.work(output.answer);
         self.take(&mut output, edge);
-        edge.interrupts.extend(self.device.interrupts().into_iter().map(|vector| (self.function, vector)));
+        self.front.interrupt(edge);
         true
     }
 
-    fn write(&mut self, offset: u32, bytes: &[u8]) {
-        self.device.write(offset, bytes);
-        self.busy = true;
-    }
-
-    fn start_read(&mut self, offset: u32, bytes: usize) {
-        let mut found = [0; 4];
-        self.device.read(offset, &mut found[..bytes.min(4)]);
-        self.reads.push_back(found);
-    }
-
-    fn take_read(&mut self) -> Option<[u8; 4]> {
-        self.reads.pop_front()
-    }
-
-    fn start_reset(&mut self) {
-        self.device.reset();
-        self.busy = true;
-    }
-
-    fn is_resetting(&self) -> bool {
-        self.device.is_resetting()
-    }
-
-    fn receive(&mut self, frame: &[u8]) {
-        self.frames.push_back(frame.to_vec());
-    }
-
-    fn receive_backlog(&self) -> usize {
-        self.frames.len()
-    }
-
     fn idle(&self) -> bool {
-        !self.busy && !self.worked && self.frames.is_empty() && self.tasks.is_empty() && self.current.is_none() && self.rtl.is_silent()
+        !self.front.busy && !self.worked && self.front.backlog() == 0 && self.tasks.is_empty() && self.current.is_none() && self.rtl.is_silent()
     }
 
-    fn counters(&self) -> NetCounters {
+    fn chains(&self) -> [u64; 5] {
         let mut chains = [0; 5];
         let mut add = |more: [u64; 5]| chains.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         for queue in &self.queues {
@@ -298,9 +252,9 @@ impl Seat for GatewareSeat {
                 add([queue.available, queue.skipped, queue.used, stock, hand]);
             }
         }
-        if let Some(balance) = self.device.balance(self.device.queues() - 1) {
+        if let Some(balance) = self.front.device.balance(self.front.device.queues() - 1) {
             add([balance.available, balance.skipped, balance.used, 0, balance.held]);
         }
-        NetCounters { device: self.device.counters().clone(), arrived: self.arrived, left: self.left, oversize: self.oversize, chains }
+        chains
     }
 }

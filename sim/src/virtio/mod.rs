@@ -1,5 +1,6 @@
 //! Virtio network functions of a card, beside its native functions: what they are made of ([`Seat`]), and who takes that place: the golden model ([`ModelSeat`]), or the gateware's engine
 //! (`GatewareSeat`). See README.md.
+mod front;
 #[cfg(feature = "cards")]
 mod gateware;
 mod memory;
@@ -7,6 +8,7 @@ mod model;
 #[cfg(feature = "cards")]
 mod rtl;
 
+pub use front::Front;
 #[cfg(feature = "cards")]
 pub use gateware::GatewareSeat;
 pub use memory::GuestMemory;
@@ -110,26 +112,49 @@ pub struct SeatEdge<'a> {
 
 /// The place of a virtio function on a card.
 pub trait Seat: Send {
+    /// Its registers and its side of the port.
+    fn front(&self) -> &Front;
+    /// The same, to be changed.
+    fn front_mut(&mut self) -> &mut Front;
     /// One cycle of the world. True: something moved.
     fn cycle(&mut self, edge: &mut SeatEdge) -> bool;
-    /// Posts a write of 1, 2 or 4 bytes to the function's register window, at a multiple of their number.
-    fn write(&mut self, offset: u32, bytes: &[u8]);
-    /// Starts a read of 1, 2 or 4 bytes behind the writes before it, at a multiple of their number.
-    fn start_read(&mut self, offset: u32, bytes: usize);
-    /// What the oldest read has found, once; bytes beyond those that were asked for are zero.
-    fn take_read(&mut self) -> Option<[u8; 4]>;
-    /// Begins a reset of the function, as its FLR does.
-    fn start_reset(&mut self);
-    /// A reset has begun and not ended.
-    fn is_resetting(&self) -> bool;
-    /// A frame that has come by the card's port, whoever it is for: the function takes what its filter lets through.
-    fn receive(&mut self, frame: &[u8]);
-    /// Frames that wait.
-    fn receive_backlog(&self) -> usize;
     /// Nothing is to be done before somebody asks for it.
     fn idle(&self) -> bool;
+    /// Chains, as in [`NetCounters`].
+    fn chains(&self) -> [u64; 5];
+
+    /// Posts a write of 1, 2 or 4 bytes to the function's register window, at a multiple of their number.
+    fn write(&mut self, offset: u32, bytes: &[u8]) {
+        self.front_mut().write(offset, bytes);
+    }
+    /// Starts a read of 1, 2 or 4 bytes behind the writes before it, at a multiple of their number.
+    fn start_read(&mut self, offset: u32, bytes: usize) {
+        self.front_mut().start_read(offset, bytes);
+    }
+    /// What the oldest read has found, once; bytes beyond those that were asked for are zero.
+    fn take_read(&mut self) -> Option<[u8; 4]> {
+        self.front_mut().take_read()
+    }
+    /// Begins a reset of the function, as its FLR does.
+    fn start_reset(&mut self) {
+        self.front_mut().start_reset();
+    }
+    /// A reset has begun and not ended.
+    fn is_resetting(&self) -> bool {
+        self.front().device.is_resetting()
+    }
+    /// A frame that has come by the card's port, whoever it is for: the function takes what its filter lets through.
+    fn receive(&mut self, frame: &[u8]) {
+        self.front_mut().receive(frame);
+    }
+    /// Frames that wait.
+    fn receive_backlog(&self) -> usize {
+        self.front().backlog()
+    }
     /// What it has counted.
-    fn counters(&self) -> NetCounters;
+    fn counters(&self) -> NetCounters {
+        self.front().counters(self.chains())
+    }
 }
 
 /// What a virtio function has counted since power-on. Each frame that came is one of `filtered`, `delivered` and the causes of a drop; each chain that a driver made available since the queues
