@@ -115,6 +115,19 @@ impl Served {
         }
     }
 
+    /// What has been given back is a frame that came, one that left, or a command. The engine's lines are looked at when it rests, so this may be known a moment later than the frames.
+    pub fn assert_given_back(&self) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let c = self.server.network(1);
+            if c.chains[2] == c.device.delivered + c.device.transmitted + c.device.commands && c.chains_add_up() {
+                return;
+            }
+            assert!(Instant::now() < end, "{c:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     pub fn assert_conserved(&self) {
         self.assert_arrived(0);
     }
