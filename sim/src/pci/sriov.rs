@@ -65,8 +65,16 @@ impl Virtuals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pci::command::{Command, Handle};
+    use crate::pci::dma::ClientMap;
+    use crate::pci::function::Function;
+    use crate::pci::session::{Seat, Session};
+    use ferric_driver::vfio_user::client::Client;
+    use ferric_driver::vfio_user::wire::index;
     use std::io::Read;
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread::JoinHandle;
 
     /// Space of a physical function with three virtual ones, of which so many are enabled.
     fn enabled(count: u16) -> ConfigSpace {
@@ -94,6 +102,44 @@ mod tests {
         drop(inside);
         assert_eq!(virtuals.follow(&ConfigSpace::new(0, 4, 1)), [10]);
         assert!(!virtuals.has(1));
+    }
+
+    /// A session of one function, over an engine that only has maps: its client, and who runs it.
+    fn session(seat: Seat, maps: &Arc<Mutex<[ClientMap; 2]>>) -> (Client, JoinHandle<()>) {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let path = std::env::temp_dir().join(format!("ferric-sriov-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let listener = UnixListener::bind(&path).unwrap();
+        let maps = maps.clone();
+        let engine = Handle::Direct(Arc::new(move |command| match command {
+            Command::Map { function, change } => change(&mut maps.lock().unwrap()[function]),
+            Command::Reset { done, .. } => drop(done.map(|done| done.try_send(()))),
+            _ => {}
+        }));
+        let thread = std::thread::spawn(move || Session::new(listener.accept().unwrap().0, [seat].into(), engine).run());
+        let client = Client::connect(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        (client, thread)
+    }
+
+    #[test]
+    fn a_function_that_goes_masters_no_bus() {
+        let doors = [0, 1].map(|_| Door::new(Arc::default()));
+        let virtuals = Virtuals::new(vec![(1, 1, doors[1].clone())]);
+        let seat = |number: u16| Seat { function: Arc::new(Function::new(0, number)), number: number.into(), door: doors[usize::from(number)].clone(), virtuals: Some(virtuals.clone()) };
+        let maps: Arc<Mutex<[ClientMap; 2]>> = Arc::default();
+        let masters = |function: usize| maps.lock().unwrap()[function].enabled;
+        let (mut physical, first) = session(seat(0), &maps);
+        let mut write = |at: usize, value: u16| physical.write(index::CONFIG_REGION, at as u64, &value.to_le_bytes(), false).unwrap();
+        write(config::COMMAND, config::COMMAND_MASTER);
+        write(config::SRIOV_NUM_VFS, 1);
+        write(config::SRIOV_CONTROL, config::VF_ENABLE);
+        // No session of its own is there to end it.
+        maps.lock().unwrap()[1].enabled = true;
+        write(config::SRIOV_CONTROL, 0);
+        assert!(masters(0) && !masters(1), "when the write is answered");
+        drop(physical);
+        first.join().unwrap();
+        assert!(!masters(0));
     }
 
     #[test]
