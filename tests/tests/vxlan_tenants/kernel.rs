@@ -42,7 +42,10 @@ fn ip(args: &str) -> Result<(), String> {
 
 impl Spaces {
     fn new() -> Result<Self, String> {
-        let spaces = Self(["under", "tenant"].map(|what| format!("ferric-{what}-{}", std::process::id())));
+        // Two tests of this process may be here at once.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let own = COUNT.fetch_add(1, Ordering::Relaxed);
+        let spaces = Self(["under", "tenant"].map(|what| format!("ferric-{what}-{}-{own}", std::process::id())));
         spaces.0.iter().try_for_each(|name| ip(&format!("netns add {name}")))?;
         Ok(spaces)
     }
