@@ -185,7 +185,7 @@ fn groups(b: &mut Bench) {
         assert_eq!(b.wait(sender, 0).1, CqeStatus::Success);
         let got = b.wait(sender, 1);
         assert_eq!((got.1, got.2), (CqeStatus::Success, 500 + GRH_BYTES));
-        b.pair.world().run(10_000);
+        b.pair.world().run(6_000);
         for (f, t) in b.tenants.iter_mut().enumerate() {
             assert!(t.cqs[1].poll().is_none(), "function {f} hears function {sender}");
             let bytes = t.regions[1].to_vec(4 * SLOT, 1024);
@@ -259,7 +259,7 @@ fn arp(to: Mac, ip: IpAddr) -> Vec<u8> {
 
 /// Packets that are right but for where they come from: each delivers nothing and counts once. Then the packet itself, from where it should, is taken.
 fn hostile(b: &mut Bench) {
-    b.pair.world().run(20_000);
+    b.pair.world().run(6_000);
     let group: IpAddr = "239.1.2.3".parse().unwrap();
     // A WRITE of each function, and a datagram of tenant 1 to the group, on their way and lost.
     let frames = tap(&b.pair, true);

@@ -143,7 +143,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         ("Wire headers", "Network byte order. `bits` counts as the RFCs do: bit 0 is the most significant bit of byte 0.", WIRE),
         ("Memory target", &target, TARGET),
         ("Flow switch", "Little-endian. The golden model uses these records; of the gateware, the engine `flows` takes keys, actions, commands and verdicts.", SWITCH),
-        ("VirtIO", "Little-endian; `spec` is VIRTIO 1.3. The golden model uses these records, no gateware does yet.", VIRTIO),
+        ("VirtIO", "Little-endian; `spec` is VIRTIO 1.3. The golden model uses these records, the gateware the descriptors of split rings and the header of frames.", VIRTIO),
         ("Ultra Ethernet", "Network byte order, as the wire headers; `UE` is the Ultra Ethernet specification 1.0. The golden model uses these records, no gateware does yet.", UET),
     ];
     for (title, intro, layouts) in sections {

@@ -49,6 +49,17 @@ pub const EXACT_BITS: usize = KEY_BITS + RESULT_BITS + 3;
 const GENERATION_BITS: usize = 2;
 /// Bytes of the line `FLOW_ANSWER` of `space::FLOW`; those behind what was read are zero.
 pub const ANSWER_BYTES: usize = 64;
+/// Bytes of the answer that a line of `table` fills; those behind it are zero, and need not be asked for.
+pub const fn answer_bytes(table: u8) -> usize {
+    let bits = match table {
+        ACTION => ACTION_BITS + 1,
+        RULE => RESULT_BITS + GENERATION_BITS + 1,
+        STATION => super::station::KEY_BITS + super::station::RESULT_BITS + GENERATION_BITS + 1,
+        FLOOD => super::station::NUMBER_BITS + 1,
+        _ => 8 * ANSWER_BYTES,
+    };
+    bits.div_ceil(8)
+}
 /// Bits of an [`Action`] that mean something.
 pub const ACTION_BITS: usize = 88;
 /// Bits of a profile's number: generation, port class, packet class, two each.

@@ -71,7 +71,7 @@ fn all_rules_at_once() {
             (0..COUNT).for_each(|n| [old, new].into_iter().for_each(|from| world.cards[1].receive(numbered(from, n))));
         }
         b.decide(u8::from(round % 2 == 0), true);
-        b.pair.world().run(SETTLED);
+        b.settle();
         let heard = raw.heard();
         let until = heard.iter().take_while(|(from, _)| *from == old).count();
         let first = heard.get(until).map_or(COUNT, |(_, n)| *n);
@@ -102,7 +102,7 @@ fn flows_are_counted(width: usize) {
             (0..count).for_each(|n| world.cards[1].receive(numbered(from, n)));
         }
         drop(world);
-        b.pair.world().run(SETTLED);
+        b.settle();
     };
     let before = ctx.flow_tick().unwrap();
     send(&b, [50, 30, 20]);
@@ -126,7 +126,7 @@ fn flows_are_counted(width: usize) {
     };
     (1..4).for_each(|n| assert!(stands(&b, n).iter().any(|line| *line == table::exact(line.way(), line.line(), Some((&sender(n), u16::from(n) + 39, 0))))));
     // A driver that comes later finds nothing of it.
-    b.pair.reopen(1, 0).unwrap();
+    b.reopen(1, 0);
     b.tables = FlowTables::open(&b.pair.hosts[1].ctx).unwrap();
     assert_eq!(b.tables.used(&b.pair.hosts[1].ctx, 40).unwrap().packets(), 0);
     (1..4).for_each(|n| assert_eq!(stands(&b, n), []));
@@ -164,10 +164,7 @@ fn noise_in_between() {
             }
         }
         (0..3).for_each(|_| b.heard(0));
-        while b.pair.world().cards[1].receive_backlog() > 0 {
-            b.pair.world().run(SETTLED);
-        }
-        b.pair.world().run(SETTLED);
+        b.settle();
         let c = b.counts();
         assert_eq!(c.software() + c.miss() + c.unable(), COUNT as u64, "{c:?}");
         assert!(c.software() > 0 && c.miss() > 0);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 const ENDPOINT: [u8; 4] = [192, 0, 2, 1];
 /// Datagrams of each kind, and the frames of a raw queue pair.
 const EACH: u64 = 6;
-const RAW_FRAMES: usize = 260;
+const RAW_FRAMES: usize = 132;
 const QKEY: u32 = 0x1111;
 
 /// What function `f` of card 0 may send.
@@ -40,11 +40,6 @@ fn tap(b: &Bench, lost: bool) -> Arc<Mutex<Vec<Vec<u8>>>> {
     frames
 }
 
-/// The tables of card 0.
-fn open(b: &Bench) -> FlowTables {
-    FlowTables::open(&b.pair.hosts[0].ctx).unwrap()
-}
-
 /// Function 1 sends datagrams by queue pairs of which it says itself from where they come.
 fn datagrams(b: &Bench, source: &Source, dip: IpAddr) {
     let host = &b.pair.of(1)[0];
@@ -66,14 +61,13 @@ fn datagrams(b: &Bench, source: &Source, dip: IpAddr) {
 
 /// A tenant names other senders in its queue pairs, sends tags, RoCE that it may not, and to where tunnels end.
 fn a_function_speaks_for_itself(width: usize) {
-    let mut b = Bench::new(width);
+    let mut b = Bench::of(width, 0);
     let ctx = b.pair.hosts[0].ctx.clone();
-    let mut tables = open(&b);
     // Nobody looks yet.
     (0..FUNCTIONS).for_each(|f| b.heard(f));
     (0..FUNCTIONS).for_each(|f| assert_eq!(numbers(&counts(&b, f)), [0; 8]));
     let sender = own(&b, 1);
-    tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     (0..3).for_each(|_| (0..FUNCTIONS).for_each(|f| b.heard(f)));
     let [verified, causes @ ..] = numbers(&counts(&b, 1));
     assert!(verified >= 9 && causes == [0; 7], "{verified} {causes:?}");
@@ -101,7 +95,7 @@ fn a_function_speaks_for_itself(width: usize) {
         ("to the tunnel's end", source, ENDPOINT.into(), &sender, 7),
     ];
     for (what, source, dip, rights, place) in attempts {
-        tables.set_sender(&ctx, 1, Some(rights)).unwrap();
+        b.tables.set_sender(&ctx, 1, Some(rights)).unwrap();
         let before = numbers(&counts(&b, 1));
         let frames = tap(&b, true);
         datagrams(&b, &source, dip);
@@ -114,7 +108,7 @@ fn a_function_speaks_for_itself(width: usize) {
     ctx.clear_tunnel(0).unwrap();
     // Rights that it gets count.
     let trunk = Sender { trunk: true, any_ip: true, ..sender };
-    tables.set_sender(&ctx, 1, Some(&trunk)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&trunk)).unwrap();
     let before = numbers(&counts(&b, 1));
     datagrams(&b, &Source { vlan: Some(5), sip: IpAddr::from([10, 9, 9, 9]), ..source }, to);
     assert_eq!(counts(&b, 1).verified() - before[0], EACH);
@@ -156,7 +150,7 @@ fn answers_are_verified() {
     assert!(counts.spoof_arp() > 0 && counts.verified() == acknowledged, "{counts:?}");
     b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     // A driver remembers for some seconds that nobody has answered; a new one asks.
-    b.pair.reopen(0, 1).unwrap();
+    b.reopen(0, 1);
     let asker = &b.pair.of(1)[0].ctx;
     asker.set_address(0, Address { ip, mac, vlan: None }).unwrap();
     assert_eq!(asker.resolve(0, other).unwrap(), other_mac);
@@ -167,14 +161,13 @@ fn answers_are_verified() {
 /// The number of a function goes to another tenant: what the first one might send the second one may not, and nothing at all until somebody says so.
 #[test]
 fn a_function_changes_hands() {
-    let mut b = Bench::new(64);
+    let mut b = Bench::of(64, 0);
     let ctx = b.pair.hosts[0].ctx.clone();
-    let mut tables = open(&b);
     let sender = own(&b, 1);
-    tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     b.heard(1);
     let again = |b: &mut Bench| {
-        b.pair.reopen(0, 1).unwrap();
+        b.reopen(0, 1);
         let new = talker(&b.pair, 1);
         std::mem::forget(std::mem::replace(&mut b.talkers[1], new));
     };
@@ -186,7 +179,7 @@ fn a_function_changes_hands() {
     // Another tenant's addresses: those of the one before are nobody's.
     let mac = Mac([2, 0, 0, 0, 77, 1]);
     let other = Sender { macs: vec![mac], addresses: vec![[10, 0, 77, 1].into()], roce: true, ..Default::default() };
-    tables.set_sender(&ctx, 1, Some(&other)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&other)).unwrap();
     b.not_heard(1);
     let host_ip = b.pair.of(1)[0].ip(false);
     let to = b.pair.of(1)[1].ip(false);
@@ -197,25 +190,25 @@ fn a_function_changes_hands() {
     let after = numbers(&counts(&b, 1));
     assert_eq!([after[0] - before[0], after[3] - before[3]], [EACH, EACH]);
     // It gets the first one's addresses.
-    tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     again(&mut b);
-    tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     b.heard(1);
     // With the physical function goes what it has said; who was verified may send nothing then.
-    b.pair.reopen(0, 0).unwrap();
+    b.reopen(0, 0);
     let spoofed = counts(&b, 1).spoof_mac();
     b.not_heard(1);
     assert!(counts(&b, 1).spoof_mac() > spoofed);
     let ctx = b.pair.hosts[0].ctx.clone();
-    let mut tables = open(&b);
+    b.tables = FlowTables::open(&ctx).unwrap();
     // The addresses have gone, too.
-    tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender.clone() })).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&Sender { addresses: Vec::new(), ..sender.clone() })).unwrap();
     let before = counts(&b, 1).spoof_ip();
     b.not_heard(1);
     assert!(counts(&b, 1).spoof_ip() > before);
-    tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     b.heard(1);
-    tables.set_sender(&ctx, 1, None).unwrap();
+    b.tables.set_sender(&ctx, 1, None).unwrap();
     let before = numbers(&counts(&b, 1));
     b.heard(1);
     assert_eq!(numbers(&counts(&b, 1)), before, "nobody looks any more");
@@ -224,26 +217,25 @@ fn a_function_changes_hands() {
 /// Nobody but function 0 says who may send what, and what cannot be said changes nothing.
 #[test]
 fn who_may_say_so() {
-    let mut b = Bench::new(64);
+    let mut b = Bench::of(64, 0);
     let ctx = b.pair.hosts[0].ctx.clone();
-    let mut tables = open(&b);
     let sender = own(&b, 1);
-    tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
+    b.tables.set_sender(&ctx, 1, Some(&sender)).unwrap();
     let tenant = b.pair.of(1)[0].ctx.clone();
     for command in [table::sender(1, None), table::bound(0, 0, None)] {
         assert!(matches!(tenant.write_flow(&command), Err(Error::Admin { status: AdminStatus::Denied, .. })));
     }
     assert!(tenant.sender_counts(1).is_err());
-    assert!(tables.set_sender(&tenant, 1, None).is_err());
+    assert!(b.tables.set_sender(&tenant, 1, None).is_err());
     for bad in [table::sender(4, None), table::bound(4, 0, None), table::bound(0, 8, None), table::sender(4, None).with_opcode(table::READ)] {
         assert!(matches!(ctx.write_flow(&bad), Err(Error::Admin { status: AdminStatus::BadParameter, .. })));
     }
     let five = Sender { macs: (0..5).map(|n| Mac([2, 0, 0, 0, 9, n])).collect(), ..Default::default() };
-    assert!(matches!(tables.set_sender(&ctx, 1, Some(&five)), Err(Error::Invalid(_))));
-    assert!(matches!(tables.set_sender(&ctx, 4, Some(&sender)), Err(Error::Invalid(_))));
+    assert!(matches!(b.tables.set_sender(&ctx, 1, Some(&five)), Err(Error::Invalid(_))));
+    assert!(matches!(b.tables.set_sender(&ctx, 4, Some(&sender)), Err(Error::Invalid(_))));
     assert!(matches!(ctx.sender_counts(4), Err(Error::Invalid(_))));
-    let many = Sender { addresses: (0..=tables.addresses()).map(|n| [10, 1, 0, n as u8].into()).collect(), ..sender.clone() };
-    assert!(matches!(tables.set_sender(&ctx, 1, Some(&many)), Err(Error::Exhausted(_))));
+    let many = Sender { addresses: (0..=b.tables.addresses()).map(|n| [10, 1, 0, n as u8].into()).collect(), ..sender.clone() };
+    assert!(matches!(b.tables.set_sender(&ctx, 1, Some(&many)), Err(Error::Exhausted(_))));
     b.heard(1);
     assert_eq!(numbers(&counts(&b, 1))[1..], [0; 7]);
     let plain = WorldConfig { cards: vec![CardConfig { width: 64, ..Default::default() }; 2], ..Default::default() };
@@ -284,9 +276,8 @@ fn arp(hardware: Mac, sender: [u8; 4]) -> Vec<u8> {
 
 /// Frames of any kind by a raw queue pair, right ones and wrong ones in turn: those leave as they are and in order, of these nothing does, and each counts once under its cause.
 fn a_raw_queue_is_verified(width: usize) {
-    let b = Bench::new(width);
+    let mut b = Bench::of(width, 0);
     let ctx = b.pair.hosts[0].ctx.clone();
-    let mut tables = open(&b);
     // A tunnel of another function, so that there is an underlay.
     let end = |card: u8| (Mac([6, 0, 0, 0, 0, card]), IpAddr::from([192, 0, 2, card]));
     let [(smac, local), (dmac, remote)] = [end(1), end(2)];
@@ -295,7 +286,7 @@ fn a_raw_queue_is_verified(width: usize) {
     let (mac, other) = (host.mac(), Mac([2, 0, 0, 0, 1, 1]));
     let (IpAddr::V4(ip), IpAddr::V6(ip6)) = (host.ip(false), host.ip(true)) else { unreachable!("both versions were asked for") };
     let (ip, ip6, foreign, foreign6) = (ip.octets(), ip6.octets(), [10, 0, 1, 1], [0xfd; 16]);
-    tables.set_sender(&ctx, 0, Some(&Sender { roce: false, ..own(&b, 0) })).unwrap();
+    b.tables.set_sender(&ctx, 0, Some(&Sender { roce: false, ..own(&b, 0) })).unwrap();
     let to = [10, 0, 0, 2];
     let tagged = |mut frame: Vec<u8>| {
         frame.splice(12..12, [0x81, 0, 0, 5]);

@@ -46,7 +46,7 @@ fn stations_lead_to_functions(width: usize) {
     station(&mut b, 2, 1, PORT_0 + 1);
     b.heard(1);
     // A driver that comes later finds no station.
-    b.pair.reopen(1, 0).unwrap();
+    b.reopen(1, 0);
     b.tables = FlowTables::open(&b.pair.hosts[1].ctx).unwrap();
     let misses = b.counts().miss();
     b.tables.decide(&b.pair.hosts[1].ctx, &FlowPort { drop_miss: true, generation: 2, bridge: true, ..Default::default() }).unwrap();
@@ -85,10 +85,10 @@ fn stations_fill_their_table() {
         for n in 0..=full {
             b.pair.world().cards[1].receive(to_station(mac(n), n));
             if n % 32 == 0 {
-                b.pair.world().run(SETTLED);
+                b.settle();
             }
         }
-        b.pair.world().run(SETTLED);
+        b.settle();
         let after = b.counts();
         (after.port() - before.port(), after.miss() - before.miss())
     };
@@ -128,12 +128,12 @@ fn stations_of_tenants(width: usize) {
     // A stranger without a tunnel names the tenant's address: that is domain 0's business. Then domain 0 has none, though domain 2 has.
     let before = b.counts();
     b.pair.world().cards[1].receive(to_station(macs[1], 1));
-    b.pair.world().run(SETTLED);
+    b.settle();
     assert_eq!(b.counts().port(), before.port() + 1);
     let wrong = ctx.tunnel_counts().unwrap().wrong_function();
     assert!(b.tables.remove_station(&ctx, 3, 0, macs[1]).unwrap());
     b.pair.world().cards[1].receive(to_station(macs[1], 2));
-    b.pair.world().run(SETTLED);
+    b.settle();
     assert_eq!((b.counts().port(), b.counts().miss()), (before.port() + 1, before.miss() + 1));
     // The tenant's own packets come as before, until its domain has no station; domain 0's is not asked, nor is its flood group.
     b.heard(1);

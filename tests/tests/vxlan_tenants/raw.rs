@@ -11,9 +11,9 @@ const TYPE: [u8; 2] = [0x88, 0xb5];
 const RECEIVES: usize = 64;
 const ROOM: usize = 2048;
 /// Frames of a turn.
-const TURN: usize = 24;
+const TURN: usize = 10;
 /// Cycles in which what was sent has come, or will not.
-const SETTLED: u64 = 30_000;
+const SETTLED: u64 = 6_000;
 
 /// A function's raw queue pair.
 pub struct Raw {
