@@ -318,8 +318,7 @@ fn who_may_write() {
     ] {
         assert_eq!(status(own.write_flow(&bad)), AdminStatus::BadParameter);
     }
-    // The tenant's read is three commands.
-    assert_eq!(b.counter("admin.refused"), refused + 7 + 9);
+    assert_eq!(b.counter("admin.refused"), refused + 5 + 9);
     // The driver says what is wrong before the card is asked.
     let invalid = |result: Result<(), Error>| assert!(matches!(&result, Err(Error::Invalid(_))), "{result:?}");
     invalid(b.tables.set_action(own, 64, None));

@@ -1,7 +1,6 @@
 //! The flow tables' admin commands (docs/admin.md, SET_FLOW and SET_FLOW_PORT), as they are.
 
 use super::port::{generation, number, FlowPort, CLASSES};
-use crate::admin::Command;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
@@ -15,17 +14,6 @@ const HEAD_BYTES: usize = 8;
 const RECORD_AT: usize = 16;
 /// Bytes of a line that one QUERY_OBJECT brings.
 const QUERY_BYTES: usize = 32;
-
-/// The admin command that carries `command`.
-fn set_flow(command: &FlowCommand) -> Command {
-    let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
-    Command { what: "set flow", opcode: AdminOpcode::SetFlow, id: 0, params: crate::admin::words::<30>(&bytes).to_vec() }
-}
-
-/// The one that brings a part of what the last command has read.
-fn query(part: usize) -> Command {
-    Command { what: "read flow", opcode: AdminOpcode::QueryObject, id: csr::FLOW_ANSWER, params: vec![csr::space::FLOW.into(), (part * QUERY_BYTES / 4) as u32] }
-}
 
 impl Context {
     /// Whether the card has flow tables that decide about received frames.
@@ -44,37 +32,19 @@ impl Context {
     /// was written (BadParameter).
     pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
         self.flows()?;
-        let Command { what, opcode, id, params } = set_flow(command);
-        self.inner.admin(what, opcode, id, &params).map(drop)
+        let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
+        self.inner.admin("set flow", AdminOpcode::SetFlow, 0, &crate::admin::words::<30>(&bytes)).map(drop)
     }
 
-    /// A command that reads, as it is, and its answer, for the physical function only. Errors: as of [`Context::write_flow`].
+    /// A command that reads, as it is, and its answer, for the physical function only. One at a time: an answer is that to the last one. Errors: as of [`Context::write_flow`].
     pub fn read_flow(&self, command: &FlowCommand) -> Result<[u8; ANSWER_BYTES]> {
-        let mut answers = self.read_flows(&[*command])?;
-        answers.pop().ok_or(Error::Invalid("one command has one answer"))
-    }
-
-    /// Several commands that read, told to the card together, and the answer to each. Errors: as of [`Context::write_flow`], the first one's.
-    pub(super) fn read_flows(&self, commands: &[FlowCommand]) -> Result<Vec<[u8; ANSWER_BYTES]>> {
-        self.flows()?;
-        // An answer is that to the last command before it: those of one call stand behind each other in the ring, and nobody else's between them.
-        let parts = |command: &FlowCommand| answer_bytes(command.table()).div_ceil(QUERY_BYTES);
-        let all: Vec<_> = commands.iter().flat_map(|command| std::iter::once(set_flow(command)).chain((0..parts(command)).map(query))).collect();
-        let told = self.inner.post(all.iter());
-        // All are waited for, whatever became of the first.
-        let answers: Vec<_> = told.into_iter().map(|ticket| self.inner.answer(ticket)).collect();
-        let mut answers = answers.into_iter();
-        commands
-            .iter()
-            .map(|command| {
-                answers.next().unwrap_or(Err(Error::Gone))?;
-                let mut answer = [0; ANSWER_BYTES];
-                for (part, words) in answer.chunks_mut(QUERY_BYTES).zip(answers.by_ref().take(parts(command))) {
-                    part.chunks_exact_mut(4).zip(words?).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
-                }
-                Ok(answer)
-            })
-            .collect()
+        self.write_flow(command)?;
+        let mut answer = [0; ANSWER_BYTES];
+        for (n, part) in answer.chunks_mut(QUERY_BYTES).take(answer_bytes(command.table()).div_ceil(QUERY_BYTES)).enumerate() {
+            let words = self.inner.admin("read flow", AdminOpcode::QueryObject, csr::FLOW_ANSWER, &[csr::space::FLOW.into(), (n * QUERY_BYTES / 4) as u32])?;
+            part.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        }
+        Ok(answer)
     }
 
     /// The tick that it is for the flows' counters, of 24 bits; one has 2^`FLOW_TICK` cycles. For the physical function only.

@@ -11,8 +11,6 @@ use std::time::Duration;
 /// Ticks of the flows' counters have 24 bits.
 const TICKS: u32 = 1 << 24;
 const WAYS: u8 = 4;
-/// Lines that a dump asks for at a time: others' commands come between these, and the admin queue's ring has room for them.
-const AT_ONCE: usize = 8;
 /// Masks.
 const PROFILES: u32 = 1 << table::PROFILE_LINE_BITS;
 
@@ -20,17 +18,11 @@ impl FlowTables {
     /// One line as it stands in the card, as the command that would write it, or clear it. `table`: any of `ferric_abi::switch::table` but ROW, which nobody reads, and COUNT (see [`FlowTables::used`]). Errors:
     /// no such table, way or line.
     pub fn standing(&self, context: &Context, table: u8, way: u8, line: u32) -> Result<FlowCommand> {
-        self.stand(context, table, &[(way, line)])?.pop().ok_or(Error::Invalid("one line is asked for"))
-    }
-
-    /// Lines, told to the card together.
-    fn stand(&self, context: &Context, table: u8, places: &[(u8, u32)]) -> Result<Vec<FlowCommand>> {
+        let read = table::read(table, way, line);
         if matches!(table, table::ROW | table::COUNT) {
             return Err(Error::Invalid("lines of this table are not read like that"));
         }
-        let reads: Vec<_> = places.iter().map(|(way, line)| table::read(table, *way, *line)).collect();
-        let answers = context.read_flows(&reads)?;
-        reads.iter().zip(&answers).map(|(read, answer)| table::standing(read, answer).ok_or(Error::Invalid("the card has no such table"))).collect()
+        table::standing(&read, &context.read_flow(&read)?).ok_or(Error::Invalid("the card has no such table"))
     }
 
     /// Ways and lines of a table.
@@ -52,12 +44,9 @@ impl FlowTables {
     /// All lines of a table that count, as the card says it, in order: what a dump shows. Several commands a line, so this takes a while. Errors: the card's.
     pub fn dump(&self, context: &Context, table: u8) -> Result<Vec<FlowCommand>> {
         let (ways, lines) = self.size(context, table);
-        let places: Vec<_> = (0..ways).flat_map(|way| lines.iter().map(move |line| (way, *line))).collect();
-        let mut all = Vec::new();
-        for places in places.chunks(AT_ONCE) {
-            all.extend(self.stand(context, table, places)?.into_iter().filter(|line| line.opcode() == table::WRITE));
-        }
-        Ok(all)
+        let places = (0..ways).flat_map(|way| lines.iter().map(move |line| (way, *line)));
+        let all = places.map(|(way, line)| self.standing(context, table, way, line));
+        all.filter(|line| line.as_ref().map_or(true, |line| line.opcode() == table::WRITE)).collect()
     }
 
     /// Of these lines of the action table those whose flows have not been used for a time, or not at all since their counters were zero; only actions that count are used. A tick has 2^`FLOW_TICK` cycles of
