@@ -1,6 +1,6 @@
 //! Ultra Ethernet transport: headers of packet delivery (PDS) and of semantics (SES), by the Ultra Ethernet specification 1.0, whose tables and figures are named as `UE`, with the
 //! notes of 1.0.1 to 1.0.3. The specification itself was not at hand; sizes and places are those on which independent implementations agree, and docs/uet.md names those on which they do not.
-//! The model in the crate `ferric-uet` reads these records; no gateware does yet: its blocks work behind the headers.
+//! The model in the crate `ferric-uet` reads these records, and so do blocks of gateware (`hdl/src/uet/head`), which no card has yet.
 
 pub mod codes;
 

@@ -17,6 +17,7 @@ use crate::switch::matching::Matching;
 use crate::switch::tcam::Tcam;
 use crate::switch::verify::Verify;
 use crate::uet::ack::Ack;
+use crate::uet::head;
 use crate::uet::records::Records;
 use crate::uet::source::Source;
 use crate::uet::spray::Spray;
@@ -141,6 +142,10 @@ pub fn tops() -> &'static [Top] {
             "uet_ack" None, Ack::<10>::default();
             "uet_records" None, Records::<4, 9, 7, 13, 10>::default();
             "uet_source" None, Source::<4, 9, 7, 13, 10>::default();
+            "uet_parser_w64" 64, head::Parser::<64, 8, 4>::default();
+            "uet_parser_w512" 512, head::Parser::<512, 64, 7>::default();
+            "uet_builder_w64" 64, head::Builder::<64, 8, 4>::default();
+            "uet_builder_w512" 512, head::Builder::<512, 64, 7>::default();
             "uet_spray" None, Spray::<10, 16>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });

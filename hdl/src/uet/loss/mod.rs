@@ -37,6 +37,7 @@ pub enum State {
     // An ACK
     Known,
     Measure,
+    Weigh,
     Mine,
     Covered,
     Settle,
@@ -119,6 +120,15 @@ pub struct Loss<const LP: usize, const LW: usize> {
     fresh: DFF<Bit>,
     trusted: DFF<Bit>,
     trip: DFF<Bits<32>>,
+    /// The round trip less what the peer took; it took more.
+    trip_less: DFF<Bits<32>>,
+    trip_below: DFF<Bit>,
+    /// What follows from the line and the order a cycle later, so that no choice stands behind one carry and in front of another.
+    own_step: DFF<Bits<32>>,
+    quarter_more: DFF<Bits<32>>,
+    hole_age: DFF<Bits<32>>,
+    rises: DFF<Bits<7>>,
+    allowed: DFF<Bits<16>>,
     flying: DFF<Bits<32>>,
     upto: DFF<Bits<32>>,
     places: Places,
@@ -156,7 +166,6 @@ pub struct Loss<const LP: usize, const LW: usize> {
     share: Signal<Local, Bits<32>>,
     plain: Signal<Local, Bit>,
     rise: Signal<Local, Bits<7>>,
-    limit: Signal<Local, Bits<32>>,
     oldest: Signal<Local, Bits<32>>,
     not_own: Signal<Local, Bits<32>>,
     open: Signal<Local, Bits<16>>,
@@ -168,6 +177,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, after, ask, line, walk, found, told, own, fresh, trusted, trip, flying, upto);
+        dff_setup!(self, clock, trip_less, trip_below, own_step, quarter_more, hole_age, rises, allowed);
         clock!(self, clock, lines);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -212,18 +222,25 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             self.open.next = self.most.val();
         }
         // How long a hole may be old: a quarter more than the slowest round trip.
-        self.stall.next = self.quarter.y.val();
-        if self.quarter.y.val() < self.stall_least.val() {
+        self.quarter_more.d.next = self.quarter.y.val();
+        self.stall.next = self.quarter_more.q.val();
+        if self.quarter_more.q.val() < self.stall_least.val() {
             self.stall.next = self.stall_least.val();
         }
         if !self.line.q.val().slowest.any() {
             self.stall.next = self.tail_loss.val();
         }
+        self.hole_age.d.next = self.stall.val();
+        self.own_step.d.next = self.step.y.val();
+        self.trip_less.d.next = self.waited.y.val();
+        self.trip_below.d.next = self.waited.below.val();
+        self.allowed.d.next = self.open.val();
         // How many PSNs a SACK speaks of: up to its highest bit.
         self.mirror.x.next = self.ask.q.val().bitmap;
         self.highest.x.next = self.mirror.y.val();
         self.number.x.next = self.highest.y.val();
         self.rise.next = self.whole.val() - bit_cast::<7, 6>(self.number.y.val());
+        self.rises.d.next = self.rise.val();
         self.newer.next = self.ask.q.val().rcvd - self.line.q.val().rcvd;
         self.newest.next = self.ask.q.val().sack & (!self.line.q.val().heard | !self.newer.val().get_bit(23));
         self.full4.next = bit_cast::<34, 32>(self.flying.q.val()) << 2;
@@ -235,16 +252,14 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             | (self.full4.val() >= self.range3.val());
         self.share.next = bit_cast::<32, 28>(self.line.q.val().duplicates) << 4;
         self.plain.next = !(self.met.val().content == content::DATA);
-        self.limit.next = self.line.q.val().known;
-        if self.line.q.val().known > self.bound.y.val() {
-            self.limit.next = self.bound.y.val();
-        }
         self.walks.state.next = self.state.q.val();
         self.walks.ask.next = self.ask.q.val();
         self.walks.line.next = self.line.q.val();
         self.walks.found.next = self.found.q.val();
-        self.walks.age.next = self.stall.val();
-        self.walks.limit.next = self.limit.val();
+        self.walks.clock.next = self.clock.val();
+        self.walks.age.next = self.hole_age.q.val();
+        self.walks.bound.next = self.bound.y.val();
+        self.walks.own_step.next = self.own_step.q.val();
         self.walks.upto.next = self.upto.q.val();
         self.walks.path_order.next = self.path_order.val();
         self.walks.own.next = self.own.q.val();
@@ -324,17 +339,20 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             }
             State::Measure => {
                 self.trip.d.next = self.since.y.val();
+                self.state.d.next = State::Weigh;
+            }
+            State::Weigh => {
                 self.state.d.next = State::Mine;
             }
             // It has arrived, and is answered if its response says something.
             State::Mine => {
-                if self.found.q.val().found & !self.met.val().again & !self.ask.q.val().retx & !self.waited.below.val() & (self.waited.y.val() > self.line.q.val().slowest) {
-                    self.line.d.next.slowest = self.waited.y.val();
+                if self.found.q.val().found & !self.met.val().again & !self.ask.q.val().retx & !self.trip_below.q.val() & (self.trip_less.q.val() > self.line.q.val().slowest) {
+                    self.line.d.next.slowest = self.trip_less.q.val();
                 }
                 if self.found.q.val().found & (self.plain.val() | self.ask.q.val().response) {
                     self.told.d.next.progress = true;
-                    if self.step.y.val() > self.line.q.val().known {
-                        self.line.d.next.known = self.step.y.val();
+                    if self.own_step.q.val() > self.line.q.val().known {
+                        self.line.d.next.known = self.own_step.q.val();
                     }
                 }
                 self.state.d.next = State::Go;
@@ -354,7 +372,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                     }
                 }
                 self.bound.a.next = self.places.from.val();
-                self.bound.b.next = bit_cast::<32, 7>(self.rise.val());
+                self.bound.b.next = bit_cast::<32, 7>(self.rises.q.val());
                 self.upto.d.next = self.bound.y.val();
                 self.trusted.d.next = (self.line.q.val().acks < bits::<32>(SHARE_FROM)) | (self.share.val() <= self.line.q.val().acks);
                 self.state.d.next = State::Judge;
@@ -464,8 +482,8 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                 self.told.d.next.outs = self.found.q.val().outs;
                 self.told.d.next.resends = self.found.q.val().resends;
                 self.told.d.next.waits = self.found.q.val().waits;
-                self.told.d.next.room = self.flying.q.val() < bit_cast::<32, 16>(self.open.val());
-                self.told.d.next.stall = self.stall.val();
+                self.told.d.next.room = self.flying.q.val() < bit_cast::<32, 16>(self.allowed.q.val());
+                self.told.d.next.stall = self.hole_age.q.val();
                 self.told.d.next.tries = self.line.q.val().tries;
                 self.told.d.next.refusals = self.line.q.val().refusals;
                 self.state.d.next = State::Tell;

@@ -41,7 +41,8 @@ enum State {
     ClearMask,
     ClearHits,
     ClearPut,
-    /// The bits of a SACK, from two rows.
+    /// The bits of a SACK, from two rows: where the first begins.
+    Far,
     Low,
     LowRead,
     High,
@@ -124,6 +125,8 @@ pub struct Window<const LP: usize, const LW: usize, const LR: usize> {
     left: DFF<Bits<COUNT>>,
     hits: DFF<Bits<64>>,
     low: DFF<Bits<64>>,
+    /// What `at` moves on by: in a register, so that no choice is in front of the sum.
+    stride: DFF<Bits<COUNT>>,
     less: Diff<32>,
     moved: Sum<32>,
     expected: Sum<32>,
@@ -173,7 +176,7 @@ pub struct Window<const LP: usize, const LW: usize, const LR: usize> {
 impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ask, line, row, at, ahead, facts, told, passed, open, run, mask, left, hits, low);
+        dff_setup!(self, clock, state, ask, line, row, at, ahead, facts, told, passed, open, run, mask, left, hits, low, stride);
         clock!(self, clock, lines, rows);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -207,7 +210,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
         self.rest.next = self.whole.val() - bit_cast::<7, 6>(self.place.val());
         self.step.next = bit_cast::<COUNT, 7>(self.rest.val());
         self.moved.a.next = self.at.q.val();
-        self.moved.b.next = bit_cast::<32, 7>(self.run.q.val());
+        self.moved.b.next = bit_cast::<32, COUNT>(self.stride.q.val());
         self.next_place.next = self.place.val() + self.run.q.val().get_bits::<6>(0);
         self.count.x.next = self.hits.q.val();
         self.gone.next = bit_cast::<COUNT, 7>(self.count.count.val());
@@ -224,6 +227,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                 self.ask.d.next = self.s.data.val();
                 self.at.d.next = self.s.data.val().psn;
                 self.left.d.next = self.row_count.val();
+                self.stride.d.next = self.whole_row.val();
                 self.passed.d.next = bits::<COUNT>(0);
                 if self.s.valid.val() {
                     self.state.d.next = State::Load;
@@ -237,7 +241,6 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                 self.new_row.next.done = bits::<64>(0);
                 self.new_row.next.held = bits::<64>(0);
                 self.rows.write_en.next = true;
-                self.moved.b.next = bits::<32>(ROW);
                 self.at.d.next = self.moved.y.val();
                 self.left.d.next = self.left.q.val() - 1;
                 self.line.d.next.base = self.ask.q.val().psn;
@@ -341,14 +344,12 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                     }
                 } else {
                     self.line.d.next.flip = self.flips.val();
-                    self.moved.a.next = self.line.q.val().base;
-                    self.moved.b.next = bits::<32>(0);
+                    self.at.d.next = self.line.q.val().base;
+                    self.stride.d.next = bits::<COUNT>(0);
                     if self.flips.val() {
-                        self.moved.b.next = bit_cast::<32, COUNT>(self.far_end.val());
+                        self.stride.d.next = self.far_end.val();
                     }
-                    self.at.d.next = self.moved.y.val();
-                    self.told.d.next.base = self.moved.y.val();
-                    self.state.d.next = State::Low;
+                    self.state.d.next = State::Far;
                 }
             }
             // The memory sees `at` in this state and has the row in the next.
@@ -372,6 +373,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
             }
             State::WalkMask => {
                 self.mask.d.next = !(self.ones.val() << self.run.q.val());
+                self.stride.d.next = bit_cast::<COUNT, 7>(self.run.q.val());
                 self.state.d.next = State::WalkPut;
             }
             State::WalkPut => {
@@ -406,7 +408,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
             }
             State::ClearHits => {
                 self.hits.d.next = self.row.q.val().held & self.mask.q.val();
-                self.run.d.next = self.rest.val();
+                self.stride.d.next = self.step.val();
                 self.state.d.next = State::ClearPut;
             }
             State::ClearPut => {
@@ -422,12 +424,17 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                     self.state.d.next = State::Walk;
                 }
             }
+            State::Far => {
+                self.at.d.next = self.moved.y.val();
+                self.told.d.next.base = self.moved.y.val();
+                self.stride.d.next = self.whole_row.val();
+                self.state.d.next = State::Low;
+            }
             State::Low => {
                 self.state.d.next = State::LowRead;
             }
             State::LowRead => {
                 self.low.d.next = self.rows.read_data.val().done >> self.place.val();
-                self.moved.b.next = bits::<32>(ROW);
                 self.at.d.next = self.moved.y.val();
                 self.state.d.next = State::High;
             }
