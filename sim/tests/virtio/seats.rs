@@ -77,7 +77,7 @@ fn bursts(served: &Served) {
     guest.begin(served.taken & !feature::MRG_RXBUF);
     (0..SIZE).for_each(|_| guest.publish_table(RECEIVE, &[12, 4068, 4096, 4096, 4096], true));
     guest.notify(RECEIVE);
-    let frames: Vec<Vec<u8>> = (0..FRAMES as usize).map(|n| whole(served.mac, n)).collect();
+    let frames: Vec<Vec<u8>> = (0..FRAMES as usize).map(|n| whole(served.mac, 20 + n)).collect();
     frames.iter().for_each(|frame| served.send(frame));
     served.assert_arrived(FRAMES);
     let counters = served.server.network(1).device;
