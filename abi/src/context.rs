@@ -367,18 +367,19 @@ macro_rules! context_records {
             device: u64[64] "Of the device's area: the used ring, behind it `avail_event`.";
             fetch: u16[16] "Available index of the next chain to be taken, as the driver counts.";
             size: u16[16] "Descriptors of the ring.";
-            enabled: bool[1] "The ring runs; a notification of one that does not has what is in stock given up.";
+            enabled: bool[1] "The ring runs. A notification of a receive queue that is not enabled has what is in stock given up.";
             receive: bool[1] "A receive queue: its chains go in stock. Else a transmit queue.";
             events: bool[1] "EVENT_IDX has been negotiated.";
             indirect: bool[1] "INDIRECT_DESC has been negotiated.";
             packed: bool[1] "Zero: packed rings are not there yet.";
             wrap: bool[1] "Zero: of a packed ring the wrap counter of `fetch`.";
             broken: bool[1] "The ring's position is lost, or it cannot be read: nothing more is taken.";
-            rsvd0: bool[1] "Zero.";
+            merged: bool[1] "MRG_RXBUF has been negotiated: a received frame may take several chains.";
             function: u16[12] "Owning PCI function.";
-            rsvd1: u16[12] "Zero.";
-            taken: u16[16] "Chains taken since the line was written, modulo 65,536; heads that were none do not count.";
-            rsvd2: u16[16] "Zero.";
+            given_up: bool[1] "What is in stock is being given up, or has been: once, until this word is written again.";
+            rsvd0: u16[11] "Zero.";
+            taken: u16[16] "Chains taken since the line was written, modulo 65,536, and one when what is in stock is given up; heads that were none do not count.";
+            rsvd1: u16[16] "Zero.";
         }
         #[doc = "Used side of a virtio queue (VIRTIO 1.3, 2.7.7, 2.7.8). Line of the engine's own table (`hdl/src/virtio/used`), by queue."]
         VqUsed [32] {
@@ -396,7 +397,7 @@ macro_rules! context_records {
             rsvd0: u8[3] "Zero.";
             function: u16[12] "Owning PCI function.";
             rsvd1: u16[12] "Zero.";
-            back: u16[16] "Chains that have come back, given to the driver or only counted, modulo 65,536: all that were taken when it is `VqAvail::taken`.";
+            back: u16[16] "Chains that have come back, given to the driver or only counted, modulo 65,536, and one behind those that were given up. When it is `VqAvail::taken` all are back, of a receive queue not before `VqAvail::given_up` stands.";
             rsvd2: u16[16] "Zero.";
         }
     } };

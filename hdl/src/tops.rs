@@ -22,6 +22,7 @@ use crate::uet::records::Records;
 use crate::uet::source::Source;
 use crate::uet::spray::Spray;
 use crate::uet::window::Window;
+use crate::virtio::{self, engine};
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -39,6 +40,8 @@ enum What {
     Instance(usize, String),
     /// It is the card of these engines and this width.
     Card(&'static [&'static str], usize),
+    /// It is the virtio engine of this width, which no card has.
+    Virtio(usize),
     /// It is built by itself.
     Built { build: fn(&str) -> Result<String, crate::emit::EmitError>, leaves: fn(&str) -> Vec<String> },
 }
@@ -50,6 +53,7 @@ impl Top {
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => emit(name, instance_of(*width, instance)?).map_err(|e| e.to_string()),
             What::Card(engines, width) => emit(name, Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
+            What::Virtio(width) => emit(name, engine::engine(*width).assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
             What::Built { build, .. } => build(name).map_err(|e| e.to_string()),
         })
     }
@@ -71,6 +75,7 @@ impl Top {
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => Ok(leaves(name, &instance_of(*width, instance)?)),
             What::Card(engines, width) => Ok(leaves(name, &Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?)),
+            What::Virtio(width) => Ok(leaves(name, &engine::engine(*width).assemble().map_err(|f| f.join("\n"))?)),
             What::Built { leaves, .. } => Ok(leaves(name)),
         })
     }
@@ -147,8 +152,22 @@ pub fn tops() -> &'static [Top] {
             "uet_builder_w64" 64, head::Builder::<64, 8, 4>::default();
             "uet_builder_w512" 512, head::Builder::<512, 64, 7>::default();
             "uet_spray" None, Spray::<10, 16>::default();
+            "virtio_queue_w64" 64, virtio::queue::Queue::<3>::default();
+            "virtio_queue_w512" 512, virtio::queue::Queue::<5>::default();
+            "virtio_walk" None, virtio::walk::Walk::default();
+            "virtio_stock_w64" 64, virtio::stock::Stock::<3, 6, 9>::default();
+            "virtio_stock_w512" 512, virtio::stock::Stock::<5, 6, 11>::default();
+            "virtio_tx_w64" 64, virtio::tx::Tx::<64, 8, 3, 2, 4, 13>::default();
+            "virtio_tx_w512" 512, virtio::tx::Tx::<512, 64, 6, 2, 4, 10>::default();
+            "virtio_rx_w64" 64, virtio::rx::Rx::<3>::default();
+            "virtio_rx_w512" 512, virtio::rx::Rx::<5>::default();
+            "virtio_used_w64" 64, virtio::used::Used::<3>::default();
+            "virtio_used_w512" 512, virtio::used::Used::<5>::default();
+            "virtio_put_w64" 64, virtio::put::Put::<64, 8, 3>::default();
+            "virtio_put_w512" 512, virtio::put::Put::<512, 64, 6>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
+        all.extend(card::WIDTHS.map(|width| Top { name: format!("virtio_w{width}").leak(), width: Some(width), what: What::Virtio(width) }));
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));
         all.push(Top { name: "core_plain_w512", width: Some(512), what: What::Card(PLAIN, 512) });
         all

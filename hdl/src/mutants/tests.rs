@@ -9,7 +9,6 @@ use crate::prim::two_writers;
 use crate::roce::requester;
 use crate::stream::tests::yard::Yard;
 use crate::tops;
-use crate::virtio::{self, walk::Walk};
 use std::collections::BTreeMap;
 
 const TEXT: &str = "\n\nmodule top(a,b);\n    x = a + b;\nendmodule\n\nmodule top$sub$0(a);\n    if (a[(12)+:(3)] == 3'h1) begin\n        yx = a;\n        x = a;\n    end\nendmodule\n";
@@ -73,9 +72,6 @@ fn every_mutant_finds_its_place() {
             "seal_queue" => seals::tests::verilog(),
             "makers512" => crate::emit::emit("makers512", makers::engines::<512, 64, 6, 8>()).unwrap(),
             "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),
-            // No card has the virtio engine yet.
-            "virtio_walk" => crate::emit::emit("virtio_walk", Walk::default()).unwrap(),
-            "virtio_w64" => crate::emit::emit("virtio_w64", virtio::engine::engine(64).assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))).unwrap(),
             "requester3" => crate::emit::emit("requester3", requester::alone::<3, 11>()).unwrap(),
             // A block of either card will do.
             name => tops::in_core(name, 64).unwrap_or_else(|| panic!("{}: no top is called {name}", mutant.name)).emit().unwrap(),

@@ -68,6 +68,8 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.join("rx.m_take", "stock.s_take");
     a.join("stock.m_chain", "rx.s_chain");
     a.join("stock.m_piece", "rx.s_piece");
+    a.join("rx.m_look", "queue.s_look");
+    a.join("queue.m_looked", "rx.s_looked");
     a.join("rx.m_move", "mover.s_move");
     a.join("mover.m_cell", "hold.s_read");
     a.join("hold.m_cell", "mover.s_cell");

@@ -18,6 +18,13 @@ const STEPS: usize = 64;
 const AVAIL_ENABLED: u32 = 7;
 const USED_ENABLED: u32 = 6;
 
+/// Whether the word of `VqAvail` in which `enabled` stands says so.
+fn given_up(word: u32) -> bool {
+    let mut line = VqAvail::default();
+    line.0[4 * AVAIL_ENABLED as usize..][..4].copy_from_slice(&word.to_le_bytes());
+    line.given_up()
+}
+
 /// What is done with a line of the engine's tables, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
@@ -127,19 +134,20 @@ impl GatewareSeat {
         let events = features & feature::EVENT_IDX != 0;
         let used = VqUsed::default().with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_vector(n).with_function(self.front.function).with_events(events);
         let avail = VqAvail::default().with_desc(ring.descriptor(0)).with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_function(self.front.function);
-        let avail = avail.with_receive(lent.receive).with_events(events).with_indirect(features & feature::INDIRECT_DESC != 0);
+        let avail = avail.with_receive(lent.receive).with_events(events).with_indirect(features & feature::INDIRECT_DESC != 0).with_merged(features & feature::MRG_RXBUF != 0);
         match task {
             Task::Begin => Self::line(Table::Used, n, &used.with_enabled(true).0, USED_ENABLED).chain(Self::line(Table::Avail, n, &avail.with_enabled(true).0, AVAIL_ENABLED)).collect(),
             // The last word of each.
             Task::End => Self::line(Table::Used, n, &used.0, USED_ENABLED).last().into_iter().chain(Self::line(Table::Avail, n, &avail.0, AVAIL_ENABLED).last()).collect(),
-            Task::Drain => [read(Table::Avail, 8), read(Table::Used, 7)].into(),
+            Task::Drain => [read(Table::Avail, AVAIL_ENABLED), read(Table::Avail, 8), read(Table::Used, 7)].into(),
             Task::Look => [read(Table::Avail, 6), read(Table::Avail, 8), read(Table::Used, 4), read(Table::Used, 7)].into(),
         }
     }
 
     /// A task has been done.
     fn done(&mut self, task: Task, n: u16) {
-        let low: Vec<u16> = self.found.drain(..).map(|word| word as u16).collect();
+        let found = std::mem::take(&mut self.found);
+        let low: Vec<u16> = found.iter().map(|word| *word as u16).collect();
         let queue = &mut self.queues[usize::from(n)];
         match task {
             Task::Begin => (queue.begun, self.front.busy) = (true, true),
@@ -148,7 +156,8 @@ impl GatewareSeat {
                 self.rtl.notify(n);
                 self.tasks.push_back((Task::Drain, n));
             }
-            Task::Drain if low[0] == low[1] => {
+            // A receive queue's stock is given up once it has been notified: until then there may be nothing in hand, and still be somebody who takes chains of a later life.
+            Task::Drain if low[1] == low[2] && (given_up(found[0]) || queue.lent.is_none_or(|lent| !lent.receive)) => {
                 if let Some(lent) = std::mem::take(queue).lent {
                     self.front.device.take_back(lent.ticket);
                 }

@@ -45,6 +45,7 @@ const IN_GATEWARE: u64 = feature::MTU
     | feature::CTRL_VLAN
     | feature::CTRL_RX_EXTRA
     | feature::CTRL_MAC_ADDR
+    | feature::MRG_RXBUF
     | feature::INDIRECT_DESC
     | feature::EVENT_IDX
     | feature::VERSION_1

@@ -349,6 +349,21 @@ impl Guest {
         (header, frame)
     }
 
+    /// The next received frame and the number of its buffers, all of which come at once.
+    pub fn merged(&mut self) -> (u16, Vec<u8>) {
+        let (header, mut frame) = self.received();
+        let chains = header.num_buffers();
+        let visible = u16::from_le_bytes(self.peek(Self::area(RECEIVE, 2) + 2)).wrapping_sub(self.seen[0]);
+        assert!(visible + 1 >= chains, "{visible} more of {chains} chains are there");
+        for _ in 1..chains {
+            let (slot, length) = self.used(RECEIVE);
+            let mut bytes = vec![0; length as usize];
+            self.memory.read_exact_at(&mut bytes, Self::buffer(RECEIVE, slot) - BASE).unwrap();
+            frame.extend(bytes);
+        }
+        (chains, frame)
+    }
+
     /// Interrupts of a queue since the last call.
     pub fn interrupts(&self, queue: u16) -> u64 {
         let end = Instant::now() + PATIENCE;

@@ -4,7 +4,7 @@ use super::whole;
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::csr;
 use ferric_abi::virtio::net::control;
-use ferric_abi::virtio::{isr, status, window, NetHeader};
+use ferric_abi::virtio::{feature, isr, status, window, NetHeader};
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_sim::Rng;
 use rand::{Rng as _, SeedableRng};
@@ -68,6 +68,41 @@ fn long_echoes(served: &Served) {
         guest.publish_table(RECEIVE, &buffers, true);
     }
     served.assert_arrived(150);
+}
+
+/// More frames at once than chains of five buffers are in stock: each finds its own.
+fn bursts(served: &Served) {
+    const FRAMES: u64 = 40;
+    let mut guest = Guest::connect(served);
+    guest.begin(served.taken & !feature::MRG_RXBUF);
+    (0..SIZE).for_each(|_| guest.publish_table(RECEIVE, &[12, 4068, 4096, 4096, 4096], true));
+    guest.notify(RECEIVE);
+    let frames: Vec<Vec<u8>> = (0..FRAMES as usize).map(|n| whole(served.mac, 20 + n)).collect();
+    frames.iter().for_each(|frame| served.send(frame));
+    served.assert_arrived(FRAMES);
+    let counters = served.server.network(1).device;
+    assert_eq!((counters.delivered, counters.rejects()), (FRAMES, 0));
+    frames.iter().for_each(|frame| assert!(guest.received().1 == *frame));
+}
+
+/// The longest frames in buffers of 1,000 bytes; when there are not enough for one it is dropped whole, and they are the next one's.
+fn merged_frames(served: &Served) {
+    let mut guest = Guest::running(served);
+    guest.offer(SIZE, 1000);
+    let frame = whole(served.mac, 8960);
+    let needed = (frame.len() + NetHeader::BYTES).div_ceil(1000) as u16;
+    for n in 0..u64::from(SIZE / needed) {
+        served.send(&frame);
+        assert!(guest.merged() == (needed, frame.clone()), "frame {n}");
+    }
+    served.send(&frame);
+    served.assert_arrived(u64::from(SIZE / needed) + 1);
+    let short = whole(served.mac, 1000);
+    served.send(&short);
+    assert!(guest.merged() == (2, short));
+    let counters = served.server.network(1).device;
+    assert_eq!((counters.of(VirtioCause::RxSmall), counters.rejects()), (1, 1));
+    served.assert_conserved();
 }
 
 /// Frames for which there are no buffers, or too small ones, are dropped; the others are not touched by that. Then a ring whose index cannot be ends the function's work, until it is reset.
@@ -173,6 +208,8 @@ fn hostile_guests(served: &Served) {
 fn all_of_it(served: impl Fn() -> Served) {
     both_ways(&served());
     long_echoes(&served());
+    bursts(&served());
+    merged_frames(&served());
     drops_and_lost_rings(&served());
     resets_under_load(&served());
     hostile_guests(&served());

@@ -210,6 +210,8 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.profile.read_line.next = bit_cast::<PROFILE_LINE_BITS, NUMBER>(self.reads.read_line.val());
         self.act.read.next = self.reads.reads.val().act;
         self.act.read_line.next = self.read_line.val();
+        // The key of six cycles ago.
+        self.tcam.looks.next = self.valids.q.val().get_bit(5);
         self.tcam.read.next = self.reads.reads.val().rule;
         self.tcam.read_rule.next = bit_cast::<{ tcam::RULE }, NUMBER>(self.reads.read_line.val());
         self.fdb.read.next = self.reads.reads.val().station;

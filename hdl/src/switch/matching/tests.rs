@@ -523,3 +523,38 @@ fn commands_that_name_nothing_are_refused() {
     assert_eq!(b.seen.values().sum::<usize>(), 2);
     assert!(b.seen.contains_key(&(0, 21)), "{:?}", b.seen);
 }
+
+/// A key stays behind its packet. What it has found is read like every other line.
+#[test]
+fn a_line_is_read_behind_a_packet_that_has_found_it() {
+    let mut b = Bench::<6, 2>::new::<64, 8>();
+    let all = FlowKey::default();
+    let Said::By(pattern) = say(&all, &all, false) else { panic!("it can be said") };
+    for command in b.rules.set(3, rules::Rule { pattern, action: 5, generation: 0 }).unwrap() {
+        assert_eq!(give(&mut b.tb, &command), 0);
+    }
+    let action = any_action(b.tb.rng()).with_kind(1);
+    assert_eq!(give(&mut b.tb, &table::action(5, Some(&action))), 0);
+    b.source.push(&[[0x0a, 0, 0, 0, 0, 1, 0x0a, 0, 0, 0, 0, 2, 0x88, 0xb5], [0; 14], [0; 14], [0; 14], [0; 14]].concat());
+    let found = (0..100).any(|_| {
+        b.tb.cycle();
+        b.tb.get("verdict_valid") == 1
+    });
+    assert!(found);
+    let rule = table::rule_line(0, 3);
+    for read in [
+        table::read(table::RULE, 0, rule),
+        table::read(table::ACTION, 0, 5),
+        table::read_exact(1, 5),
+        table::read(table::PROFILE, 0, 0),
+        table::read(table::STATION, 1, 5),
+        table::read(table::FLOOD, 0, 5),
+    ] {
+        assert_eq!(give(&mut b.tb, &read), 0);
+        (0..20).for_each(|_| b.tb.cycle());
+        assert_eq!(b.tb.get("busy"), 0, "{read:?}");
+        let answer: Vec<u8> = b.tb.get_wide("answer").iter().flat_map(|w| w.to_le_bytes()).collect();
+        let stands = table::standing(&read, answer[..].try_into().expect("64")).expect("a table that is written");
+        assert_eq!(stands.opcode() == table::WRITE, matches!(read.table(), table::RULE | table::ACTION), "{read:?}");
+    }
+}

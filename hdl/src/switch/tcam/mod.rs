@@ -63,7 +63,9 @@ pub struct Tcam<const G: usize> {
     pub rule_action: Signal<In, Bits<RESULT_BITS>>,
     /// Of either write.
     pub group: Signal<In, Bits<GROUP>>,
-    /// A rule is read when no key has found one: `read` and its number stay until `read_done`, which brings it: where it leads, its generation, and that it counts.
+    /// A packet's key of six cycles ago is looked up: what a key that only stayed behind its packet has found nobody waits for.
+    pub looks: Signal<In, Bit>,
+    /// A rule is read when no packet wants the memory: `read` and its number stay until `read_done`, which brings it: where it leads, its generation, and that it counts.
     pub read: Signal<In, Bit>,
     pub read_rule: Signal<In, Bits<RULE>>,
     pub read_done: Signal<Out, Bit>,
@@ -153,14 +155,14 @@ impl<const G: usize> Logic for Tcam<G> {
         self.hit6.d.next = self.first5.q.val().any();
         self.number6.d.next = (bit_cast::<RULE, GROUP>(self.which.y.val()) << 4) | bit_cast::<RULE, PLACE>(self.place.y.val());
         self.actions.read_addr.next = self.number6.q.val();
-        if !self.hit6.q.val() {
+        if !self.looks.val() {
             self.actions.read_addr.next = self.read_rule.val();
         }
         self.read_group.next = bit_cast::<GROUP, RULE>(self.read_rule.val() >> PLACE_BITS);
         self.asks.en.next = true;
         self.asks.x.next = self.read_group.val();
         self.state.sel.next = self.asks.y.val();
-        self.taken.next = self.read.val() & !self.hit6.q.val() & !self.read7.q.val();
+        self.taken.next = self.read.val() & !self.looks.val() & !self.read7.q.val();
         self.read7.d.next = self.taken.val();
         self.state7.d.next = self.state.y.val();
         self.found.a.next = self.actions.read_data.val();

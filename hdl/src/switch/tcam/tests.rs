@@ -101,6 +101,7 @@ impl<const G: usize> Bench<G> {
         self.tb.set_wide("key", &words(&key.0)[..]);
         self.tb.set("v6", v6.into());
         self.tb.set("generation", generation.into());
+        self.tb.set("looks", 1);
         self.asked.push_front((key, v6, generation));
         let seeing = self.asked.pop_back().expect("a cycle");
         let found = self.find(seeing);

@@ -2,12 +2,13 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow, VqHead, VqNotify, VqPut, VqTold, WrDone};
+use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow, VqHead, VqLooked, VqNotify, VqPut, VqTold, WrDone};
 use crate::prim::mux::IndexMux;
 use crate::prim::pack::Slice;
 use crate::prim::ram::Ram;
 use crate::prim::sum::Sum;
 use crate::records::VqAvail;
+use crate::stream::MsgSlice;
 use crate::virtio::stock::Room;
 use crate::virtio::turns::Turns;
 use ferric_abi::codes::VirtioCause;
@@ -21,7 +22,8 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_row", &[]),
     ("s_done", &[]),
     ("s_room", &[]),
-    ("s_ctl", &["m_rd", "s_row", "m_head", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_ctl"]), // between turns
+    ("s_ctl", &["m_rd", "s_row", "m_head", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_looked", "m_ctl"]), // between turns
+    ("s_look", &["m_rd", "s_row", "m_head", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_ctl"]),            // so are looks
     ("m_ctl", &[]),
 ];
 
@@ -48,19 +50,26 @@ enum State {
     Begin,
     Route,
     GiveUp,
+    AimIndex,
     Index,
     IndexRow,
+    IndexWord,
+    Ahead,
     Compare,
     Ask,
     Room,
+    AimHead,
     Head,
     HeadRow,
+    HeadWord,
     Check,
     Give,
     Walked,
+    AimArm,
     Arm,
     Armed,
     Store,
+    Looked,
 }
 
 /// `2^LQ` queues, one turn at a time.
@@ -87,12 +96,16 @@ pub struct Queue<const LQ: usize> {
     pub tx_room: Signal<In, Bit>,
     /// To the receive unit: all that is in stock of a queue that does not run.
     pub m_give_up: MsgSrc<VqNotify>,
+    /// The receive unit's, for whose frame there is not enough in stock: a turn of this queue at once, which ends with its first chain, and whether one has come.
+    pub s_look: MsgSink<VqNotify>,
+    pub m_looked: MsgSrc<VqLooked>,
     /// Pulse: a head was none, or the ring is lost.
     pub told_valid: Signal<Out, Bit>,
     pub told: Signal<Out, VqTold>,
     ctl: CtlLine<VqAvail, LQ>,
     rows: Ram<VqAvail, LQ>,
     turns: Turns<LQ>,
+    asked: MsgSlice<VqNotify>,
     state: DFF<State>,
     sweep: DFF<Bits<LQ>>,
     queue: DFF<Bits<16>>,
@@ -104,11 +117,18 @@ pub struct Queue<const LQ: usize> {
     armed: DFF<Bit>,
     /// It is another turn's at once.
     again: DFF<Bit>,
+    /// The turn is a look; a chain has come.
+    looks: DFF<Bit>,
+    found: DFF<Bit>,
     data: DFF<Bits<512>>,
     data_at: DFF<Bits<64>>,
     data_valid: DFF<Bit>,
     failed: DFF<Bit>,
     head: DFF<Bits<16>>,
+    /// Decided one cycle before it is used: the place that is read or written, the word that was found there, bits of a place in the ring.
+    at: DFF<Bits<64>>,
+    word: DFF<Bits<16>>,
+    mask: DFF<Bits<16>>,
     place: Sum<64>,
     #[init(std::array::from_fn(|i| Slice::new(HALF_WORD * i)))]
     halves: [Slice<512, 16>; HALVES],
@@ -120,13 +140,10 @@ pub struct Queue<const LQ: usize> {
     #[init(Constant::new(VqAvail::default()))]
     zero: Constant<VqAvail>,
     queue_line: Signal<Local, Bits<LQ>>,
-    mask: Signal<Local, Bits<16>>,
     slot: Signal<Local, Bits<16>>,
     heads: Signal<Local, Bits<64>>,
     elements: Signal<Local, Bits<64>>,
-    at: Signal<Local, Bits<64>>,
     row_of: Signal<Local, Bits<64>>,
-    word: Signal<Local, Bits<16>>,
     ahead: Signal<Local, Bits<16>>,
     twice: Signal<Local, Bits<32>>,
     cause: Signal<Local, Bits<5>>,
@@ -140,10 +157,13 @@ pub struct Queue<const LQ: usize> {
 impl<const LQ: usize> Logic for Queue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, queue, row, left, count, armed, again, data, data_at, data_valid, failed, head);
-        clock!(self, clock, ctl, rows, turns);
+        dff_setup!(self, clock, state, sweep, queue, row, left, count, armed, again, looks, found, data, data_at, data_valid, failed, head, at, word, mask);
+        clock!(self, clock, ctl, rows, turns, asked);
         self.ctl.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
+        self.asked.reset.next = self.reset.val();
+        MsgSink::<VqNotify>::link(&mut self.s_look, &mut self.asked.s);
+        self.asked.m.ready.next = false;
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
         MsgSink::<VqNotify>::link(&mut self.s_notify, &mut self.turns.s_notify);
@@ -163,28 +183,26 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.rows.write_en.next = false;
 
         // Where it is read: the index, or the next head; where it is armed: behind the used ring.
-        self.mask.next = self.row.q.val().size - 1;
-        self.slot.next = self.row.q.val().fetch & self.mask.val();
+        self.mask.d.next = self.row.q.val().size - 1;
+        self.slot.next = self.row.q.val().fetch & self.mask.q.val();
         self.heads.next = bit_cast::<64, 16>(self.slot.val()) << 1;
         self.elements.next = bit_cast::<64, 16>(self.row.q.val().size) << LG_ELEM;
         self.place.a.next = self.row.q.val().driver;
         self.place.b.next = self.heads.val() + HEAD;
-        if (self.state.q.val() == State::Index) | (self.state.q.val() == State::IndexRow) | (self.state.q.val() == State::Compare) {
+        if self.state.q.val() == State::AimIndex {
             self.place.b.next = bits::<64>(INDEX);
         }
-        if self.state.q.val() == State::Arm {
+        if self.state.q.val() == State::AimArm {
             self.place.a.next = self.row.q.val().device;
             self.place.b.next = self.elements.val() + HEAD;
         }
-        self.at.next = self.place.y.val();
-        self.row_of.next = self.at.val() & self.whole_rows.val();
+        self.row_of.next = self.at.q.val() & self.whole_rows.val();
         for i in 0..HALVES {
             self.halves[i].x.next = self.data.q.val();
             self.half.x[i].next = self.halves[i].y.val();
         }
-        self.half.sel.next = self.at.val().get_bits::<5>(1);
-        self.word.next = self.half.y.val();
-        self.ahead.next = self.word.val() - self.row.q.val().fetch;
+        self.half.sel.next = self.at.q.val().get_bits::<5>(1);
+        self.ahead.next = self.word.q.val() - self.row.q.val().fetch;
         self.m_rd.valid.next = false;
         self.m_rd.data.next.iova = self.row_of.val();
         self.m_rd.data.next.function = self.row.q.val().function;
@@ -196,12 +214,13 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.m_head.data.next.function = self.row.q.val().function;
         self.m_head.data.next.receive = self.row.q.val().receive;
         self.m_head.data.next.indirect = self.row.q.val().indirect;
+        self.m_head.data.next.merged = self.row.q.val().merged;
         self.m_head.data.next.desc = self.row.q.val().desc;
         self.m_head.data.next.size = self.row.q.val().size;
         self.m_head.data.next.head = self.head.q.val();
         self.twice.next = bit_cast::<32, 16>(self.row.q.val().fetch);
         self.m_put.valid.next = self.state.q.val() == State::Arm;
-        self.m_put.data.next.iova = self.at.val();
+        self.m_put.data.next.iova = self.at.q.val();
         self.m_put.data.next.function = self.row.q.val().function;
         self.m_put.data.next.wide = false;
         self.m_put.data.next.data = self.twice.val() | (self.twice.val() << 16);
@@ -211,6 +230,9 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.s_room.ready.next = (self.state.q.val() == State::Room) | (self.state.q.val() == State::Walked);
         self.m_give_up.valid.next = self.state.q.val() == State::GiveUp;
         self.m_give_up.data.next.queue = self.queue.q.val();
+        self.m_looked.valid.next = self.state.q.val() == State::Looked;
+        self.m_looked.data.next.queue = self.queue.q.val();
+        self.m_looked.data.next.found = self.found.q.val();
         self.cause.next = bits::<5>(VirtioCause::RingDma as u64);
         self.lost.next = false;
         self.told_valid.next = false;
@@ -234,11 +256,18 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 self.count.d.next = bits::<8>(0);
                 self.armed.d.next = false;
                 self.again.d.next = false;
+                self.looks.d.next = false;
+                self.found.d.next = false;
                 self.failed.d.next = false;
                 self.data_valid.d.next = false;
                 self.queue.d.next = self.turns.m.data.val().queue;
                 if self.ctl.req.val() {
                     self.state.d.next = State::Line;
+                } else if self.asked.m.valid.val() {
+                    self.asked.m.ready.next = true;
+                    self.queue.d.next = self.asked.m.data.val().queue;
+                    self.looks.d.next = true;
+                    self.state.d.next = State::Load;
                 } else if self.turns.m.valid.val() {
                     self.turns.m.ready.next = true;
                     self.state.d.next = State::Load;
@@ -265,10 +294,12 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 self.state.d.next = State::Route;
             }
             State::Route => {
-                self.state.d.next = State::Index;
-                if !self.row.q.val().enabled | self.row.q.val().broken {
+                self.state.d.next = State::AimIndex;
+                if !self.row.q.val().enabled | self.row.q.val().broken | (self.looks.q.val() & !self.row.q.val().receive) {
                     self.state.d.next = State::Idle;
-                    if self.row.q.val().receive {
+                    if self.looks.q.val() {
+                        self.state.d.next = State::Looked;
+                    } else if self.row.q.val().receive & !self.row.q.val().enabled & !self.row.q.val().given_up {
                         self.state.d.next = State::GiveUp;
                     }
                 } else if self.full.val() {
@@ -277,9 +308,16 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 }
             }
             State::GiveUp => {
+                // What comes back behind the last of them is counted like a chain: the queue is not empty before.
                 if self.m_give_up.ready.val() {
-                    self.state.d.next = State::Idle;
+                    self.row.d.next.taken = self.row.q.val().taken + 1;
+                    self.row.d.next.given_up = true;
+                    self.state.d.next = State::Store;
                 }
+            }
+            State::AimIndex => {
+                self.at.d.next = self.place.y.val();
+                self.state.d.next = State::Index;
             }
             State::Index => {
                 self.m_rd.valid.next = true;
@@ -293,25 +331,32 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 self.data.d.next = self.s_row.data.val().data;
                 self.failed.d.next = self.s_row.data.val().err;
                 if self.s_row.valid.val() {
-                    self.state.d.next = State::Compare;
+                    self.state.d.next = State::IndexWord;
                 }
             }
-            State::Compare => {
+            State::IndexWord => {
+                self.word.d.next = self.half.y.val();
+                self.state.d.next = State::Ahead;
+            }
+            State::Ahead => {
                 self.left.d.next = self.ahead.val();
+                self.state.d.next = State::Compare;
+            }
+            State::Compare => {
                 if self.failed.q.val() {
                     self.lost.next = true;
-                } else if self.ahead.val() > self.row.q.val().size {
+                } else if self.left.q.val() > self.row.q.val().size {
                     self.lost.next = true;
                     self.cause.next = bits::<5>(VirtioCause::AvailJump as u64);
-                } else if !self.ahead.val().any() {
-                    self.state.d.next = State::Arm;
-                    if self.armed.q.val() | !self.row.q.val().events {
+                } else if !self.left.q.val().any() {
+                    self.state.d.next = State::AimArm;
+                    if self.armed.q.val() | !self.row.q.val().events | self.looks.q.val() {
                         self.state.d.next = State::Store;
                     }
                 } else if self.row.q.val().receive {
                     self.state.d.next = State::Ask;
                 } else {
-                    self.state.d.next = State::Head;
+                    self.state.d.next = State::AimHead;
                 }
             }
             State::Ask => {
@@ -323,16 +368,20 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 if self.s_room.valid.val() {
                     self.state.d.next = State::Store;
                     if self.s_room.data.val().room {
-                        self.state.d.next = State::Head;
+                        self.state.d.next = State::AimHead;
                     }
                 }
+            }
+            State::AimHead => {
+                self.at.d.next = self.place.y.val();
+                self.state.d.next = State::Head;
             }
             State::Head => {
                 if self.full.val() {
                     self.again.d.next = true;
                     self.state.d.next = State::Store;
                 } else if self.data_valid.q.val() & (self.data_at.q.val() == self.row_of.val()) {
-                    self.state.d.next = State::Check;
+                    self.state.d.next = State::HeadWord;
                 } else {
                     self.m_rd.valid.next = true;
                     if self.m_rd.ready.val() {
@@ -346,15 +395,19 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 self.failed.d.next = self.s_row.data.val().err;
                 self.data_valid.d.next = true;
                 if self.s_row.valid.val() {
-                    self.state.d.next = State::Check;
+                    self.state.d.next = State::HeadWord;
                 }
             }
+            State::HeadWord => {
+                self.word.d.next = self.half.y.val();
+                self.state.d.next = State::Check;
+            }
             State::Check => {
-                self.head.d.next = self.word.val();
+                self.head.d.next = self.word.q.val();
                 self.state.d.next = State::Give;
                 if self.failed.q.val() {
                     self.lost.next = true;
-                } else if self.word.val() >= self.row.q.val().size {
+                } else if self.word.q.val() >= self.row.q.val().size {
                     self.cause.next = bits::<5>(VirtioCause::BadHead as u64);
                     self.told_valid.next = true;
                     self.done_with.next = true;
@@ -371,12 +424,13 @@ impl<const LQ: usize> Logic for Queue<LQ> {
             }
             State::Walked => {
                 // Its chain is in stock: is there room for one more?
+                self.found.d.next = true;
                 if self.s_room.valid.val() {
                     self.state.d.next = State::Store;
-                    if self.s_room.data.val().room {
-                        self.state.d.next = State::Head;
+                    if self.s_room.data.val().room & !self.looks.q.val() {
+                        self.state.d.next = State::AimHead;
                         if !self.left.q.val().any() {
-                            self.state.d.next = State::Index;
+                            self.state.d.next = State::AimIndex;
                         }
                         if self.turn_over.val() {
                             self.again.d.next = true;
@@ -384,6 +438,10 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                         }
                     }
                 }
+            }
+            State::AimArm => {
+                self.at.d.next = self.place.y.val();
+                self.state.d.next = State::Arm;
             }
             State::Arm => {
                 if self.m_put.ready.val() {
@@ -393,7 +451,7 @@ impl<const LQ: usize> Logic for Queue<LQ> {
             State::Armed => {
                 self.armed.d.next = true;
                 if self.s_done.valid.val() {
-                    self.state.d.next = State::Index;
+                    self.state.d.next = State::AimIndex;
                     if self.s_done.data.val().err {
                         self.lost.next = true;
                     }
@@ -403,6 +461,14 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 self.rows.write_en.next = true;
                 self.turns.again.next = self.again.q.val();
                 self.state.d.next = State::Idle;
+                if self.looks.q.val() {
+                    self.state.d.next = State::Looked;
+                }
+            }
+            State::Looked => {
+                if self.m_looked.ready.val() {
+                    self.state.d.next = State::Idle;
+                }
             }
             _ => {
                 self.state.d.next = State::Idle;
@@ -415,9 +481,9 @@ impl<const LQ: usize> Logic for Queue<LQ> {
             self.count.d.next = self.count.q.val() + 1;
             self.armed.d.next = false;
             if !self.row.q.val().receive | (self.state.q.val() == State::Check) {
-                self.state.d.next = State::Head;
+                self.state.d.next = State::AimHead;
                 if self.left.q.val() == LAST {
-                    self.state.d.next = State::Index;
+                    self.state.d.next = State::AimIndex;
                 }
                 if self.turn_over.val() {
                     self.again.d.next = true;

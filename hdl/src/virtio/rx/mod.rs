@@ -1,53 +1,65 @@
-//! Receive: a frame goes into the oldest chain of its queue, behind its header, or is dropped with a cause. See README.md.
+//! Receive: a frame goes into the oldest chains of its queue, behind its header, or is dropped with a cause. See README.md.
+
+pub mod fill;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{MoveOp, VqChain, VqFrame, VqNotify, VqPiece, VqTake, VqTold, VqUse, WrDone};
-use crate::prim::sum::Sum;
+use crate::msg::{MoveOp, VqChain, VqFrame, VqLooked, VqNotify, VqPiece, VqTake, VqTold, VqUse, WrDone};
+use crate::prim::ram::Ram;
 use crate::stream::MsgSlice;
 use crate::virtio::turns::Turns;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use fill::Fill;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    // One frame at a time: it waits for its moves and their answers, never for a guest.
-    ("s_frame", &["m_take", "s_chain", "s_piece", "m_move", "s_done", "m_use"]),
-    ("s_give_up", &["m_take", "s_chain", "s_piece", "m_move", "s_done", "m_use"]),
-    ("s_bad", &[]), // they merge
+    // One frame at a time: it waits for looks at its ring, its moves and their answers, never for a guest.
+    ("s_frame", &["m_take", "s_chain", "s_piece", "m_look", "s_looked", "m_move", "s_done", "m_use"]),
+    ("s_give_up", &[]), // they merge
+    ("s_bad", &[]),
     ("s_chain", &[]),
+    ("s_looked", &[]),
     ("s_piece", &["m_move"]),
     ("s_done", &[]),
 ];
 
-/// Bytes of the header, of a page, and of a move that carries its bytes with it, at most.
+/// Bytes of the header.
 const HEADER: u64 = super::HEADER;
-const LG_PAGE: usize = 12;
-const PAGE: u64 = 1 << LG_PAGE;
-const DIRECT: u64 = 8;
-/// The byte of the header in which the number of buffers stands: 1.
-const BUFFERS: u64 = 10;
 /// Longest frame.
 const LONGEST: u64 = super::LONGEST;
-/// What is left when it is the last.
-const LAST: u64 = 1;
+/// Looks at the ring for one frame, at most.
+const LOOKS: u64 = 16;
+/// log2 of the chains that a frame takes at most: as many as are in stock.
+const LG_LIST: usize = 6;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
     Look,
     Chain,
+    Add,
     Judge,
+    Ask,
+    Asked,
     Discard,
+    Gone,
     Take,
-    Piece,
-    Fit,
-    Cut,
-    Move,
-    Rest,
+    Taken,
+    Fill,
+    Note,
     Answers,
+    Read,
     Give,
     Free,
+    Mark,
+}
+
+/// A chain that a frame is in.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Part {
+    id: Bits<16>,
+    len: Bits<14>,
 }
 
 /// Of `2^LQ` queues, one frame at a time, or chains that can only be given back.
@@ -59,11 +71,14 @@ pub struct Rx<const LQ: usize> {
     pub s_frame: MsgSink<VqFrame>,
     /// The stock's: chains of the queue that can only be given back may be the oldest.
     pub s_bad: MsgSink<VqNotify>,
-    /// The queue unit's: all chains of the queue are only given back.
+    /// The queue unit's: all chains of the queue are only given back, and behind them goes a use that is none.
     pub s_give_up: MsgSink<VqNotify>,
     pub m_take: MsgSrc<VqTake>,
     pub s_chain: MsgSink<VqChain>,
     pub s_piece: MsgSink<VqPiece>,
+    /// To the queue unit: what is in stock does not suffice; whether there is one chain more.
+    pub m_look: MsgSrc<VqNotify>,
+    pub s_looked: MsgSink<VqLooked>,
     /// To the mover; its writes' answers.
     pub m_move: MsgSrc<MoveOp>,
     pub s_done: MsgSink<WrDone>,
@@ -74,49 +89,39 @@ pub struct Rx<const LQ: usize> {
     pub told: Signal<Out, VqTold>,
     frames: MsgSlice<VqFrame>,
     bad: Turns<LQ>,
-    given_up: MsgSlice<VqNotify>,
+    given_up: Turns<LQ>,
+    fill: Fill,
+    /// Chains that the frame is in, until all of them are given back at once.
+    parts: Ram<Part, LG_LIST>,
     state: DFF<State>,
     /// A frame is in hand; else chains are looked for that can only be given back, or all are.
     carries: DFF<Bit>,
     all: DFF<Bit>,
     frame: DFF<VqFrame>,
+    /// Its bytes with its header, a cycle later.
+    whole: DFF<Bits<14>>,
     chain: DFF<VqChain>,
-    /// Buffers of the chain that have not come; the one that has.
-    behind: DFF<Bits<8>>,
-    addr: DFF<Bits<64>>,
-    room: DFF<Bits<32>>,
-    /// Bytes of header and frame that have been ordered, and that are still to be.
-    at: DFF<Bits<14>>,
-    left: DFF<Bits<14>>,
-    fits: DFF<Bits<14>>,
-    cut: DFF<Bits<13>>,
-    owed: DFF<Bits<10>>,
-    failed: DFF<Bit>,
+    /// Which chain in stock is looked at, from the oldest on; good ones in front of it, and their bytes, also with its own.
+    ahead: DFF<Bits<8>>,
+    good: DFF<Bits<7>>,
+    sum: DFF<Bits<19>>,
+    total: DFF<Bits<19>>,
+    looks: DFF<Bits<5>>,
+    /// The last look has found nothing.
+    dry: DFF<Bit>,
+    /// Parts that are known, and that have been given back. The one is no frame's.
+    known: DFF<Bits<7>>,
+    given: DFF<Bits<7>>,
+    discards: DFF<Bit>,
     /// A chain has left the stock: there may be some behind it that can only be given back.
     again: DFF<Bit>,
-    next_at: Sum<64>,
-    #[init(Constant::new(1u64.to_bits()))]
-    one: Constant<Bits<64>>,
-    #[init(Constant::new(PAGE.into()))]
-    page_bytes: Constant<Bits<14>>,
-    #[init(Constant::new(HEADER.into()))]
-    header: Constant<Bits<14>>,
-    #[init(Constant::new(BUFFERS.into()))]
-    buffers_at: Constant<Bits<6>>,
-    apart: Signal<Local, Bits<6>>,
-    whole: Signal<Local, Bits<14>>,
-    needed: Signal<Local, Bits<18>>,
-    from: Signal<Local, Bits<64>>,
-    in_page: Signal<Local, Bits<14>>,
-    page: Signal<Local, Bits<14>>,
-    head: Signal<Local, Bit>,
-    todo: Signal<Local, Bits<14>>,
-    place: Signal<Local, Bits<6>>,
-    distance: Signal<Local, Bits<6>>,
+    needed: Signal<Local, Bits<19>>,
+    given_next: Signal<Local, Bits<7>>,
+    enough: Signal<Local, Bit>,
+    short: Signal<Local, Bit>,
+    lacks: Signal<Local, Bits<5>>,
     cause: Signal<Local, Bits<5>>,
     drops: Signal<Local, Bit>,
-    sends: Signal<Local, Bit>,
-    comes: Signal<Local, Bit>,
     useless: Signal<Local, Bit>,
 }
 
@@ -124,100 +129,91 @@ pub struct Rx<const LQ: usize> {
 impl<const LQ: usize> Logic for Rx<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, carries, all, frame, chain, behind, addr, room, at, left, fits, cut, owed, failed, again);
-        clock!(self, clock, frames, bad, given_up);
+        dff_setup!(self, clock, state, carries, all, frame, whole, chain, ahead, good, sum, total, looks, dry, known, given, discards, again);
+        clock!(self, clock, frames, bad, given_up, fill, parts);
         self.frames.reset.next = self.reset.val();
         MsgSink::<VqFrame>::link(&mut self.s_frame, &mut self.frames.s);
         self.bad.reset.next = self.reset.val();
         self.given_up.reset.next = self.reset.val();
+        self.fill.reset.next = self.reset.val();
         MsgSink::<VqNotify>::link(&mut self.s_bad, &mut self.bad.s_notify);
-        MsgSink::<VqNotify>::link(&mut self.s_give_up, &mut self.given_up.s);
+        MsgSink::<VqNotify>::link(&mut self.s_give_up, &mut self.given_up.s_notify);
+        MsgSink::<VqPiece>::link(&mut self.s_piece, &mut self.fill.s_piece);
+        MsgSrc::<MoveOp>::link(&mut self.m_move, &mut self.fill.m_move);
+        MsgSink::<WrDone>::link(&mut self.s_done, &mut self.fill.s_done);
         self.bad.s_refill.valid.next = false;
         self.bad.s_refill.data.next.queue = bits::<16>(0);
         self.bad.again.next = false;
         self.bad.queue.next = bits::<16>(0);
         self.bad.m.ready.next = false;
+        self.given_up.s_refill.valid.next = false;
+        self.given_up.s_refill.data.next.queue = bits::<16>(0);
+        self.given_up.again.next = false;
+        self.given_up.queue.next = bits::<16>(0);
         self.given_up.m.ready.next = false;
         self.frames.m.ready.next = false;
+        // The oldest leaves; any may be looked at.
         self.m_take.valid.next = (self.state.q.val() == State::Look) | (self.state.q.val() == State::Discard) | (self.state.q.val() == State::Take);
         self.m_take.data.next.queue = self.frame.q.val().queue;
         self.m_take.data.next.pop = self.state.q.val() != State::Look;
         self.m_take.data.next.mute = self.state.q.val() == State::Discard;
-        self.s_chain.ready.next = self.state.q.val() == State::Chain;
-        self.s_piece.ready.next = (self.state.q.val() == State::Piece) | (self.state.q.val() == State::Rest);
-        self.whole.next = self.frame.q.val().len + HEADER;
-        self.needed.next = bit_cast::<18, 14>(self.whole.val());
-        self.useless.next = self.chain.q.val().bad | (self.all.q.val() & !self.carries.q.val());
+        self.m_take.data.next.ahead = bits::<8>(0);
+        if self.state.q.val() == State::Look {
+            self.m_take.data.next.ahead = self.ahead.q.val();
+        }
+        self.s_chain.ready.next = (self.state.q.val() == State::Chain) | (self.state.q.val() == State::Gone) | (self.state.q.val() == State::Taken);
+        self.m_look.valid.next = self.state.q.val() == State::Ask;
+        self.m_look.data.next.queue = self.frame.q.val().queue;
+        self.s_looked.ready.next = true;
+        self.whole.d.next = self.frame.q.val().len + HEADER;
+        self.needed.next = bit_cast::<19, 14>(self.whole.q.val());
+        self.enough.next = self.total.q.val() >= self.needed.val();
+        self.short.next = self.chain.q.val().total < HEADER;
+        self.useless.next = self.chain.q.val().bad | self.all.q.val();
+        self.lacks.next = bits::<5>(VirtioCause::RxNoBuffer as u64);
+        if self.good.q.val().any() {
+            self.lacks.next = bits::<5>(VirtioCause::RxSmall as u64);
+        }
 
-        // A move: of the header with its bytes, of the frame from its buffer; inside of a page, and of the chain's buffer.
-        self.from.next = self.addr.q.val();
-        self.in_page.next = bit_cast::<14, LG_PAGE>(self.from.val().get_bits::<LG_PAGE>(0));
-        self.page.next = self.page_bytes.val() - self.in_page.val();
-        self.head.next = self.at.q.val() < HEADER;
-        self.todo.next = self.left.q.val();
-        if self.head.val() {
-            self.todo.next = self.header.val() - self.at.q.val();
-            if self.at.q.val() < (HEADER - DIRECT) as u64 {
-                self.todo.next = bits::<14>(DIRECT);
-            }
-        }
-        self.place.next = self.at.q.val().get_bits::<6>(0);
-        self.apart.next = self.buffers_at.val() - self.place.val();
-        self.distance.next = self.apart.val() << 3;
-        self.m_move.valid.next = (self.state.q.val() == State::Move) | (self.state.q.val() == State::Free);
-        self.m_move.data.next.handle = self.frame.q.val().handle;
-        // The header's bytes are its own first ones, the frame's those behind the header.
-        self.m_move.data.next.off = self.at.q.val() - HEADER;
-        if self.head.val() {
-            self.m_move.data.next.off = bits::<14>(0);
-        }
-        self.m_move.data.next.len = self.cut.q.val();
-        self.m_move.data.next.iova = self.addr.q.val();
-        self.m_move.data.next.function = self.chain.q.val().function;
-        self.m_move.data.next.free = false;
-        self.m_move.data.next.direct = self.head.val();
-        self.m_move.data.next.data = bits::<64>(0);
-        if (self.at.q.val() <= BUFFERS) & (self.at.q.val() > (BUFFERS - DIRECT) as u64) {
-            self.m_move.data.next.data = self.one.val() << self.distance.val();
-        }
-        if self.state.q.val() == State::Free {
-            self.m_move.data.next.len = bits::<13>(0);
-            self.m_move.data.next.free = true;
-            self.m_move.data.next.direct = false;
-        }
-        self.next_at.a.next = self.addr.q.val();
-        self.next_at.b.next = bit_cast::<64, 13>(self.cut.q.val());
-        self.sends.next = (self.state.q.val() == State::Move) & self.m_move.ready.val();
-        self.s_done.ready.next = true;
-        self.comes.next = self.s_done.valid.val();
-        if self.sends.val() & !self.comes.val() {
-            self.owed.d.next = self.owed.q.val() + 1;
-        }
-        if self.comes.val() & !self.sends.val() {
-            self.owed.d.next = self.owed.q.val() - 1;
-        }
-        if self.comes.val() & self.s_done.data.val().err {
-            self.failed.d.next = true;
-        }
-        self.m_use.valid.next = self.state.q.val() == State::Give;
+        // What goes into the chains.
+        self.fill.begins.next = self.state.q.val() == State::Add;
+        self.fill.whole.next = self.whole.q.val();
+        self.fill.handle.next = self.frame.q.val().handle;
+        self.fill.chains.next = self.good.q.val();
+        self.fill.goes.next = self.state.q.val() == State::Fill;
+        self.fill.count.next = self.chain.q.val().count;
+        self.fill.owner.next = self.chain.q.val().function;
+        self.fill.frees.next = self.state.q.val() == State::Free;
+        self.parts.write_addr.next = self.known.q.val().get_bits::<LG_LIST>(0);
+        self.parts.write_data.next.id = self.chain.q.val().id;
+        self.parts.write_data.next.len = self.fill.written.val();
+        self.parts.write_en.next = self.state.q.val() == State::Note;
+        self.parts.read_addr.next = self.given.q.val().get_bits::<LG_LIST>(0);
+        self.given_next.next = self.given.q.val() + 1;
+        self.m_use.valid.next = (self.state.q.val() == State::Give) | (self.state.q.val() == State::Mark);
         self.m_use.data.next.queue = self.frame.q.val().queue;
-        self.m_use.data.next.id = self.chain.q.val().id;
-        self.m_use.data.next.len = bit_cast::<32, 14>(self.whole.val());
-        if self.useless.val() | self.failed.q.val() {
+        self.m_use.data.next.id = self.parts.read_data.val().id;
+        self.m_use.data.next.len = bit_cast::<32, 14>(self.parts.read_data.val().len);
+        if self.discards.q.val() | self.fill.failed.val() {
             self.m_use.data.next.len = bits::<32>(0);
         }
+        self.m_use.data.next.follows = (self.state.q.val() == State::Give) & (self.given_next.val() != self.known.q.val());
+        self.m_use.data.next.none = self.state.q.val() == State::Mark;
         self.delivered.next = false;
         self.drops.next = false;
         self.cause.next = bits::<5>(VirtioCause::RxSmall as u64);
 
         match self.state.q.val() {
             State::Idle => {
-                self.failed.d.next = false;
-                self.at.d.next = bits::<14>(0);
                 self.frame.d.next = self.frames.m.data.val();
                 self.carries.d.next = false;
                 self.all.d.next = false;
                 self.again.d.next = false;
+                self.ahead.d.next = bits::<8>(0);
+                self.good.d.next = bits::<7>(0);
+                self.sum.d.next = bits::<19>(0);
+                self.looks.d.next = bits::<5>(0);
+                self.dry.d.next = false;
                 if self.bad.m.valid.val() {
                     self.bad.m.ready.next = true;
                     self.frame.d.next.queue = self.bad.m.data.val().queue;
@@ -234,6 +230,9 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                 }
             }
             State::Look => {
+                self.known.d.next = bits::<7>(0);
+                self.given.d.next = bits::<7>(0);
+                self.discards.d.next = false;
                 if self.m_take.ready.val() {
                     self.state.d.next = State::Chain;
                 }
@@ -241,113 +240,142 @@ impl<const LQ: usize> Logic for Rx<LQ> {
             State::Chain => {
                 self.chain.d.next = self.s_chain.data.val();
                 if self.s_chain.valid.val() {
-                    self.state.d.next = State::Judge;
+                    self.state.d.next = State::Add;
                 }
             }
+            State::Add => {
+                self.total.d.next = self.sum.q.val() + bit_cast::<19, 18>(self.chain.q.val().total);
+                self.state.d.next = State::Judge;
+            }
             State::Judge => {
-                self.behind.d.next = self.chain.q.val().count;
-                self.left.d.next = self.whole.val();
-                self.state.d.next = State::Take;
+                self.state.d.next = State::Look;
+                self.dry.d.next = false;
                 if !self.chain.q.val().valid {
                     self.state.d.next = State::Idle;
-                    if self.carries.q.val() {
-                        self.drops.next = true;
-                        self.cause.next = bits::<5>(VirtioCause::RxNoBuffer as u64);
-                        self.state.d.next = State::Free;
+                    if self.all.q.val() {
+                        self.state.d.next = State::Mark;
+                    } else if self.carries.q.val() {
+                        self.state.d.next = State::Ask;
+                        if self.dry.q.val() | (self.looks.q.val() == LOOKS) {
+                            self.drops.next = true;
+                            self.cause.next = self.lacks.val();
+                            self.state.d.next = State::Free;
+                        }
                     }
                 } else if self.useless.val() {
-                    self.state.d.next = State::Discard;
+                    // One between those of a frame goes back with them.
+                    self.ahead.d.next = self.ahead.q.val() + 1;
+                    if !self.good.q.val().any() {
+                        self.ahead.d.next = bits::<8>(0);
+                        self.state.d.next = State::Discard;
+                    }
                 } else if !self.carries.q.val() {
                     self.state.d.next = State::Idle;
-                } else if (self.chain.q.val().total < self.needed.val()) | (self.frame.q.val().len > LONGEST) {
+                } else if self.frame.q.val().len > LONGEST {
+                    self.drops.next = true;
+                    self.state.d.next = State::Free;
+                } else if self.enough.val() {
+                    self.good.d.next = self.good.q.val() + 1;
+                    self.state.d.next = State::Take;
+                } else if self.chain.q.val().merged & (self.good.q.val().any() | !self.short.val()) {
+                    self.good.d.next = self.good.q.val() + 1;
+                    self.ahead.d.next = self.ahead.q.val() + 1;
+                    self.sum.d.next = self.total.q.val();
+                } else {
                     self.drops.next = true;
                     self.state.d.next = State::Free;
                 }
             }
+            State::Ask => {
+                if self.m_look.ready.val() {
+                    self.looks.d.next = self.looks.q.val() + 1;
+                    self.state.d.next = State::Asked;
+                }
+            }
+            State::Asked => {
+                // Another turn of the queue, before the look, may have brought what was missing: so what is in stock counts in the end.
+                if self.s_looked.valid.val() {
+                    self.dry.d.next = !self.s_looked.data.val().found;
+                    self.state.d.next = State::Look;
+                }
+            }
             State::Discard => {
+                self.discards.d.next = true;
                 if self.m_take.ready.val() {
-                    self.state.d.next = State::Give;
+                    self.state.d.next = State::Gone;
+                }
+            }
+            State::Gone => {
+                self.chain.d.next = self.s_chain.data.val();
+                if self.s_chain.valid.val() {
+                    self.state.d.next = State::Note;
                 }
             }
             State::Take => {
                 if self.m_take.ready.val() {
-                    self.state.d.next = State::Piece;
+                    self.state.d.next = State::Taken;
                 }
             }
-            State::Piece => {
-                self.addr.d.next = self.s_piece.data.val().addr;
-                self.room.d.next = self.s_piece.data.val().len;
-                if self.s_piece.valid.val() {
-                    self.behind.d.next = self.behind.q.val() - 1;
-                    self.state.d.next = State::Fit;
+            State::Taken => {
+                self.chain.d.next = self.s_chain.data.val();
+                if self.s_chain.valid.val() {
+                    self.state.d.next = State::Fill;
                 }
             }
-            // The smallest of what is left of the page, of header or frame, and of the buffer.
-            State::Fit => {
-                self.fits.d.next = self.todo.val();
-                if self.page.val() < self.todo.val() {
-                    self.fits.d.next = self.page.val();
-                }
-                self.state.d.next = State::Cut;
-            }
-            State::Cut => {
-                self.cut.d.next = self.fits.q.val().get_bits::<13>(0);
-                if self.room.q.val() < bit_cast::<32, 14>(self.fits.q.val()) {
-                    self.cut.d.next = self.room.q.val().get_bits::<13>(0);
-                }
-                self.state.d.next = State::Move;
-            }
-            State::Move => {
-                if self.m_move.ready.val() {
-                    self.addr.d.next = self.next_at.y.val();
-                    self.room.d.next = self.room.q.val() - bit_cast::<32, 13>(self.cut.q.val());
-                    self.at.d.next = self.at.q.val() + bit_cast::<14, 13>(self.cut.q.val());
-                    self.left.d.next = self.left.q.val() - bit_cast::<14, 13>(self.cut.q.val());
-                    self.state.d.next = State::Fit;
-                    if self.left.q.val() == bit_cast::<14, 13>(self.cut.q.val()) {
-                        self.state.d.next = State::Rest;
-                        if !self.behind.q.val().any() {
-                            self.state.d.next = State::Answers;
-                        }
-                    } else if self.room.q.val() == bit_cast::<32, 13>(self.cut.q.val()) {
-                        self.state.d.next = State::Piece;
-                    }
+            State::Fill => {
+                if self.fill.done.val() {
+                    self.state.d.next = State::Note;
                 }
             }
-            // Buffers that the frame does not need.
-            State::Rest => {
-                if self.s_piece.valid.val() {
-                    self.behind.d.next = self.behind.q.val() - 1;
-                    if self.behind.q.val() == LAST {
-                        self.state.d.next = State::Answers;
-                    }
+            State::Note => {
+                self.known.d.next = self.known.q.val() + 1;
+                self.state.d.next = State::Take;
+                if self.discards.q.val() {
+                    self.state.d.next = State::Read;
+                } else if self.fill.over.val() {
+                    self.state.d.next = State::Answers;
                 }
             }
             State::Answers => {
-                if !self.owed.q.val().any() {
-                    self.state.d.next = State::Give;
-                    self.delivered.next = !self.failed.q.val();
-                    self.drops.next = self.failed.q.val();
+                if self.fill.quiet.val() {
+                    self.state.d.next = State::Read;
+                    self.delivered.next = !self.fill.failed.val();
+                    self.drops.next = self.fill.failed.val();
                     self.cause.next = bits::<5>(VirtioCause::RxDma as u64);
                 }
             }
+            State::Read => {
+                self.state.d.next = State::Give;
+            }
             State::Give => {
                 if self.m_use.ready.val() {
-                    // Behind a chain that can only be given back there may be another.
-                    self.state.d.next = State::Look;
-                    if !self.useless.val() {
-                        self.again.d.next = true;
-                        self.state.d.next = State::Free;
+                    self.given.d.next = self.given_next.val();
+                    self.state.d.next = State::Read;
+                    if self.given_next.val() == self.known.q.val() {
+                        // Behind a chain that can only be given back there may be another.
+                        self.state.d.next = State::Look;
+                        if !self.discards.q.val() {
+                            self.again.d.next = true;
+                            self.state.d.next = State::Free;
+                        }
                     }
                 }
             }
             State::Free => {
-                if self.m_move.ready.val() {
+                self.ahead.d.next = bits::<8>(0);
+                self.good.d.next = bits::<7>(0);
+                self.sum.d.next = bits::<19>(0);
+                if self.fill.freed.val() {
                     self.carries.d.next = false;
                     self.state.d.next = State::Idle;
                     if self.again.q.val() {
                         self.state.d.next = State::Look;
                     }
+                }
+            }
+            State::Mark => {
+                if self.m_use.ready.val() {
+                    self.state.d.next = State::Idle;
                 }
             }
             _ => {
@@ -359,7 +387,6 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.told.next.cause = self.cause.val();
         if self.reset.val() {
             self.state.d.next = State::Idle;
-            self.owed.d.next = bits::<10>(0);
         }
     }
 }

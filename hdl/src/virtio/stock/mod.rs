@@ -74,7 +74,7 @@ pub struct Stock<const LQ: usize, const LB: usize, const LA: usize> {
     pub s_piece: MsgSink<VqPiece>,
     pub s_ask: MsgSink<VqNotify>,
     pub m_room: MsgSrc<Room>,
-    /// The receive unit's: the oldest chain, then its buffers.
+    /// The receive unit's: a chain is shown; if it leaves, its buffers follow.
     pub s_take: MsgSink<VqTake>,
     pub m_chain: MsgSrc<VqChain>,
     pub m_piece: MsgSrc<VqPiece>,
@@ -162,7 +162,7 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
         self.buffers.write_en.next = false;
         self.chain_place.next = self.level.q.val().coming;
         if self.taking.q.val() {
-            self.chain_place.next = self.level.q.val().first;
+            self.chain_place.next = self.level.q.val().first + self.take.q.val().ahead;
         }
         self.chain_at.a.next = self.chain_place.val().get_bits::<LB>(0);
         self.chain_at.b.next = self.line.val();
@@ -171,6 +171,7 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
         self.crowded.next = self.count.q.val() > MOST;
         self.bad.next = self.piece.q.val().cause.any() | self.crowded.val();
         self.chains.write_data.next.valid = true;
+        self.chains.write_data.next.merged = self.piece.q.val().merged;
         self.chains.write_data.next.bad = self.bad.val();
         self.chains.write_data.next.id = self.piece.q.val().id;
         self.chains.write_data.next.function = self.piece.q.val().function;
@@ -280,17 +281,19 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
             }
             State::Read => {
                 self.chain.d.next = self.chains.read_data.val();
-                self.chain.d.next.valid = self.waiting.val().any();
+                self.chain.d.next.valid = self.take.q.val().ahead < self.waiting.val();
                 self.left.d.next = self.chains.read_data.val().count;
                 self.state.d.next = State::Show;
                 if self.take.q.val().pop {
                     self.level.d.next.first = self.level.q.val().first + 1;
-                    self.state.d.next = State::Buffer;
                 }
             }
             State::Show => {
                 if self.m_chain.ready.val() {
                     self.state.d.next = State::Idle;
+                    if self.take.q.val().pop {
+                        self.state.d.next = State::Buffer;
+                    }
                 }
             }
             State::Fetch => {

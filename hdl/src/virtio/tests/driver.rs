@@ -23,6 +23,8 @@ pub struct Ring {
     pub size: u16,
     pub kind: Kind,
     pub events: bool,
+    /// Frames may take several chains, which are short then.
+    pub merged: bool,
     pub areas: [u64; 3],
     /// It posts nothing more.
     pub stops: bool,
@@ -33,6 +35,8 @@ pub struct Ring {
     pub posted: u64,
     pub returned: u64,
     pub received: u64,
+    /// Those that took several chains.
+    pub several: u64,
     avail: u16,
     notified: u16,
     last: u16,
@@ -59,6 +63,7 @@ impl Ring {
             size,
             kind,
             events,
+            merged: false,
             areas,
             stops: false,
             told: true,
@@ -66,6 +71,7 @@ impl Ring {
             posted: 0,
             returned: 0,
             received: 0,
+            several: 0,
             avail: 0,
             notified: 0,
             last: 0,
@@ -98,6 +104,7 @@ impl Ring {
     fn chain(&mut self, rng: &mut Rng, guest: &mut Guest) {
         let at = 0x40_0000_0000 + APART * u64::from(self.queue) + CHAIN * u64::from(self.free[self.free.len() - 1]) + rng.below(4096);
         let length = match self.kind {
+            Kind::Receive if self.merged => HEADER as u64 + [0, 100, 500, 1514][rng.below(4) as usize],
             Kind::Receive => HEADER as u64 + [1514, 1600, 4000][rng.below(3) as usize],
             Kind::Transmit => {
                 let most = [80, 300, 1514, 9018][rng.below(4) as usize];
@@ -166,12 +173,26 @@ impl Ring {
     pub fn collect(&mut self, guest: &mut Guest, offered: &[Vec<u8>]) {
         self.told = false;
         loop {
-            while self.last != guest.word(self.areas[2] + 2) {
-                let at = self.areas[2] + 4 + 8 * u64::from(self.last % self.size);
-                let element = guest.get(at, 8);
-                let word = |n: usize| u32::from_le_bytes([element[n], element[n + 1], element[n + 2], element[n + 3]]);
-                self.take(guest, word(0) as u16, word(4) as usize, offered);
-                self.last = self.last.wrapping_add(1);
+            let until = guest.word(self.areas[2] + 2);
+            while self.last != until {
+                let (mut bytes, mut full) = self.take(guest);
+                if self.kind == Kind::Transmit {
+                    assert!(bytes.is_empty());
+                    continue;
+                }
+                assert_eq!((&bytes[..HEADER - 2], bytes[HEADER - 1]), (&[0; HEADER - 2][..], 0), "queue {}: header", self.queue);
+                let chains = u16::from(bytes[HEADER - 2]);
+                assert!(chains == 1 || self.merged && chains > 0, "queue {}: {chains} chains", self.queue);
+                assert!(until.wrapping_sub(self.last) >= chains - 1, "queue {}: some of {chains} chains of a frame are there", self.queue);
+                for _ in 1..chains {
+                    assert!(full, "queue {}: all chains but the last are full", self.queue);
+                    let (more, now) = self.take(guest);
+                    assert!(!more.is_empty(), "queue {}: a chain too many", self.queue);
+                    bytes.extend(more);
+                    full = now;
+                }
+                self.several += u64::from(chains > 1);
+                self.check(&bytes, offered);
             }
             guest.put(self.used_event(), &self.last.to_le_bytes());
             if self.last == guest.word(self.areas[2] + 2) {
@@ -180,20 +201,26 @@ impl Ring {
         }
     }
 
-    fn take(&mut self, guest: &mut Guest, head: u16, length: usize, offered: &[Vec<u8>]) {
+    /// The next used chain: what has been written into it, and whether it is full.
+    fn take(&mut self, guest: &mut Guest) -> (Vec<u8>, bool) {
+        let element = guest.get(self.areas[2] + 4 + 8 * u64::from(self.last % self.size), 8);
+        let word = |n: usize| u32::from_le_bytes([element[n], element[n + 1], element[n + 2], element[n + 3]]);
+        let (head, length) = (word(0) as u16, word(4) as usize);
+        self.last = self.last.wrapping_add(1);
         assert_eq!(Some(head), self.order.pop_front(), "queue {}: not in order", self.queue);
         let (heads, pieces) = self.out.remove(&head).expect("it was out");
         self.free.extend(heads);
         self.returned += 1;
-        if self.kind == Kind::Transmit {
-            assert_eq!(length, 0);
-            return;
-        }
         let mut bytes: Vec<u8> = pieces.iter().flat_map(|(at, length)| guest.get(*at, *length as usize)).collect();
+        let full = bytes.len() == length;
         bytes.truncate(length);
-        assert_eq!(bytes[..HEADER], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], "queue {}: header", self.queue);
+        (bytes, full)
+    }
+
+    /// A frame and its header: one of those offered, and none before it comes later.
+    fn check(&mut self, bytes: &[u8], offered: &[Vec<u8>]) {
         let n = offered[self.seen..].iter().position(|frame| *frame == bytes[HEADER..]);
-        self.seen += n.unwrap_or_else(|| panic!("queue {}: {length} bytes that nobody sent", self.queue)) + 1;
+        self.seen += n.unwrap_or_else(|| panic!("queue {}: {} bytes that nobody sent", self.queue, bytes.len())) + 1;
         self.received += 1;
     }
 }

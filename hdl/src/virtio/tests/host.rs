@@ -28,6 +28,8 @@ pub struct Host {
     writes: VecDeque<(u64, u64)>,
     answers: VecDeque<(u64, bool)>,
     bad: bool,
+    /// Writes are not answered.
+    pub holds: bool,
 }
 
 impl Host {
@@ -38,7 +40,7 @@ impl Host {
         let w = tb.sink_of("w_", &["data", "strb", "last"], stall);
         let b = tb.source_of("b_", &["resp"], stall);
         let rng = Rng::new(tb.rng().next_u64());
-        Self { ar, r, aw, w, b, k, latency, rng, reads: VecDeque::new(), writes: VecDeque::new(), answers: VecDeque::new(), bad: false }
+        Self { ar, r, aw, w, b, k, latency, rng, reads: VecDeque::new(), writes: VecDeque::new(), answers: VecDeque::new(), bad: false, holds: false }
     }
 
     fn due(&mut self, now: u64) -> u64 {
@@ -93,7 +95,7 @@ impl Host {
                 self.writes.pop_front();
             }
         }
-        while self.b.pending() < 2 && self.answers.front().is_some_and(|(due, _)| *due <= now) {
+        while !self.holds && self.b.pending() < 2 && self.answers.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, bad)) = self.answers.pop_front() else { break };
             self.b.push_fields(&[&[if bad { SLVERR } else { 0 }]]);
         }

@@ -313,6 +313,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.m_use.data.next.queue = self.whose.val();
         self.m_use.data.next.id = self.chain.q.val().id;
         self.m_use.data.next.len = bits::<32>(0);
+        self.m_use.data.next.follows = false;
+        self.m_use.data.next.none = false;
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
         self.told.next.cause = self.chain.q.val().cause;

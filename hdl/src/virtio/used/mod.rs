@@ -205,7 +205,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
             self.wants.next = self.passed.val() < self.window.val();
         }
         self.used_next.next = self.row.q.val().used + 1;
-        self.more.next = self.uses.m.valid.val() & (self.uses.m.data.val().queue == self.queue.q.val()) & (self.batch.q.val() < BATCH);
+        self.more.next = self.uses.m.valid.val() & (self.uses.m.data.val().queue == self.queue.q.val()) & (self.batch.q.val() < BATCH) & !self.uses.m.data.val().none;
         self.m_msix.valid.next = self.state.q.val() == State::Interrupt;
         self.m_msix.data.next.function = self.row.q.val().function;
         self.m_msix.data.next.vector = self.row.q.val().vector;
@@ -260,7 +260,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 self.row.d.next.back = self.row.q.val().back + 1;
                 self.batch.d.next = self.batch.q.val() + 1;
                 self.state.d.next = State::Store;
-                if self.runs.val() {
+                if self.runs.val() & !self.now.q.val().none {
                     self.state.d.next = State::Id;
                 }
             }
@@ -277,6 +277,9 @@ impl<const LQ: usize> Logic for Used<LQ> {
                         self.uses.m.ready.next = true;
                         self.now.d.next = self.uses.m.data.val();
                         self.state.d.next = State::More;
+                    } else if self.now.q.val().follows {
+                        // The rest of its frame comes in a later batch, and so does the index.
+                        self.state.d.next = State::Answers;
                     }
                 }
             }
@@ -288,6 +291,9 @@ impl<const LQ: usize> Logic for Used<LQ> {
             State::Answers => {
                 if !self.owed.q.val().any() {
                     self.state.d.next = State::Event;
+                    if self.now.q.val().follows {
+                        self.state.d.next = State::Store;
+                    }
                     if self.failed.q.val() {
                         self.told_valid.next = true;
                         self.row.d.next.broken = true;

@@ -198,6 +198,7 @@ impl Logic for Walk {
         // ---- What is shown ----
         self.piece.next.queue = self.head.q.val().queue;
         self.piece.next.function = self.head.q.val().function;
+        self.piece.next.merged = self.head.q.val().merged;
         self.piece.next.id = self.head.q.val().head;
         self.piece.next.ends = self.state.q.val() == State::End;
         self.piece.next.cause = self.cause.q.val();
