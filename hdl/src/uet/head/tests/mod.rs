@@ -151,6 +151,32 @@ fn random_frames_are_read_as_the_codecs_read_them() {
     randoms::<512, 64, 7>(2500);
 }
 
+/// Each reserved field alone, in a frame that has zeros in all others.
+#[test]
+fn each_reserved_field_is_looked_at() {
+    let mut bench = ParserBench::new::<64, 8, 4>();
+    let registers = untrimmed();
+    let mut frames: Vec<_> = FILES.iter().flat_map(|name| recorded(name)).collect();
+    frames.extend((0..4000).map(|_| random(bench.tb.rng(), &registers)));
+    let mut alone = std::collections::BTreeMap::new();
+    for mut frame in frames {
+        if !parse(&frame, &registers).is_ok_and(|parsed| parsed.reserved().is_empty()) {
+            continue;
+        }
+        for bit in 8 * 34..8 * frame.len().min(150) {
+            frame[bit / 8] ^= 1 << (bit % 8);
+            if let Ok([name]) = parse(&frame, &registers).map(|parsed| parsed.reserved()).as_deref() {
+                alone.entry(name.clone()).or_insert_with(|| frame.clone());
+            }
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+    assert!(alone.keys().any(|name| name.contains("Atomic")), "{:?}", alone.keys());
+    let packets: Vec<_> = alone.values().filter_map(|frame| packet(frame, &registers)).collect();
+    let counts = bench.compare(&packets, by_model(registers));
+    assert_eq!(counts[STAT_BITS - 1], alone.len() as u64, "{:?}", alone.keys());
+}
+
 /// Without stalls the parser takes a beat per cycle, and the record of a packet comes 13 cycles behind its last beat.
 #[test]
 fn the_parser_never_holds_up_the_stream() {
