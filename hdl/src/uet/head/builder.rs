@@ -18,6 +18,9 @@ fn moved(bits: usize, at: usize) -> Vec<usize> {
     (8 * at..8 * at + bits).collect()
 }
 
+/// The flag SYN of a request or a control packet, in the two bits below PSN's flags (UE 3.5.11).
+const SYN: u64 = 2;
+
 /// `L`: log2(K) + 1. Lays the headers of one packet after another out as beats: that of UDP or the entropy header, PDS, SES and an atomic's operands. The payload is somebody else's affair.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Builder<const W: usize, const K: usize, const L: usize> {
@@ -145,7 +148,7 @@ impl<const W: usize, const K: usize, const L: usize> Logic for Builder<W, K, L> 
         self.front.x.next.middle = self.pds.val().ar | self.pds.val().probe | self.pds.val().rudi;
         self.front.x.next.low = self.pds.val().req;
         if self.pds.val().syn {
-            self.front.x.next.low = bits::<2>(2);
+            self.front.x.next.low = bits::<2>(SYN);
         }
         self.front.x.next.word = self.pds.val().word;
         self.front.x.next.psn = self.pds.val().psn;
