@@ -137,3 +137,21 @@ proptest! {
         }
     }
 }
+
+/// What a table's line says stands in the bytes that are asked for.
+#[test]
+fn answers_end_where_they_are_said_to() {
+    use ferric_abi::switch::table::{self, answer_bytes, standing, ANSWER_BYTES};
+    let tables = [table::PROFILE, table::EXACT, table::ACTION, table::RULE, table::STATION, table::FLOOD, table::SENDER, table::BIND];
+    for table in tables {
+        let read = table::read(table, 1, 3);
+        let whole = standing(&read, &[0xff; ANSWER_BYTES]).expect("a table that is read");
+        let until = answer_bytes(table);
+        let mut asked = [0; ANSWER_BYTES];
+        asked[..until].fill(0xff);
+        assert_eq!(standing(&read, &asked), Some(whole), "table {table}");
+        // And, where it is not the whole answer, in no fewer.
+        asked[until - 1] = 0;
+        assert!(until == ANSWER_BYTES || standing(&read, &asked) != Some(whole), "table {table}");
+    }
+}

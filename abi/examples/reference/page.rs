@@ -144,7 +144,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         ("Memory target", &target, TARGET),
         ("Flow switch", "Little-endian. The golden model uses these records; of the gateware, the engine `flows` takes keys, actions, commands and verdicts.", SWITCH),
         ("VirtIO", "Little-endian; `spec` is VIRTIO 1.3. The golden model uses these records, the gateware the descriptors of split rings and the header of frames.", VIRTIO),
-        ("Ultra Ethernet", "Network byte order, as the wire headers; `UE` is the Ultra Ethernet specification 1.0. The golden model uses these records, no gateware does yet.", UET),
+        ("Ultra Ethernet", "Network byte order, as the wire headers; `UE` is the Ultra Ethernet specification 1.0. The golden model uses these records, and so do the parser and the builder of headers in the gateware, which no card has yet.", UET),
     ];
     for (title, intro, layouts) in sections {
         writeln!(p, "## {title}\n\n{intro}\n")?;

@@ -1,5 +1,8 @@
 //! The used side: chains go back into their used rings, then the driver's event says whether it wants an interrupt. See README.md.
 
+#[cfg(test)]
+mod tests;
+
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MsixReq, RdCmd, RdRow, VqPut, VqTold, VqUse, WrDone};
