@@ -228,7 +228,9 @@ impl Seat for GatewareSeat {
             self.follow_registers(edge);
             self.pass_notifications();
         }
-        while self.rtl.backlog() < AHEAD {
+        // Chains may be there before the line is written: until then the engine would find none, and drop what has come.
+        let begins = self.queues.iter().any(|queue| queue.lent.is_some() && !queue.begun);
+        while !begins && self.rtl.backlog() < AHEAD {
             let Some(frame) = self.front.arrives() else { break };
             if let Some(queue) = self.front.device.place(&frame) {
                 self.rtl.receive(queue, frame);

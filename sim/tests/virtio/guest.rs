@@ -214,6 +214,12 @@ impl Guest {
     }
 
     pub fn begin(&mut self, features: u64) {
+        self.prepare(features);
+        self.go();
+    }
+
+    /// All but the last step of [`Self::begin`]: chains may be made available, and nobody looks at them.
+    pub fn prepare(&mut self, features: u64) {
         self.reset();
         self.set("device_status", 1);
         self.set("device_status", 3);
@@ -235,6 +241,10 @@ impl Guest {
             }
             self.set("queue_enable", 1);
         }
+    }
+
+    /// DRIVER_OK.
+    pub fn go(&mut self) {
         self.set("device_status", 15);
         assert_eq!(self.register("device_status"), 15);
     }

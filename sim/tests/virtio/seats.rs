@@ -70,6 +70,22 @@ fn long_echoes(served: &Served) {
     served.assert_arrived(150);
 }
 
+/// Frames right behind the driver's last step, for which there have been buffers since before it: the queue takes them, though it has only begun.
+fn frames_at_the_beginning(served: &Served) {
+    let mut guest = Guest::connect(served);
+    for life in 1..=20 {
+        guest.prepare(served.taken);
+        (0..4).for_each(|_| guest.publish(RECEIVE, 2048, true));
+        guest.go();
+        let frames = [60, 70].map(|length| whole(served.mac, length));
+        frames.iter().for_each(|frame| served.send(frame));
+        served.assert_arrived(2 * life);
+        let counters = served.server.network(1).device;
+        assert_eq!((counters.delivered, counters.rejects()), (2 * life, 0), "life {life}");
+        frames.iter().for_each(|frame| assert!(guest.received().1 == *frame));
+    }
+}
+
 /// More frames at once than chains of five buffers are in stock: each finds its own.
 fn bursts(served: &Served) {
     const FRAMES: u64 = 40;
@@ -208,6 +224,7 @@ fn hostile_guests(served: &Served) {
 fn all_of_it(served: impl Fn() -> Served) {
     both_ways(&served());
     long_echoes(&served());
+    frames_at_the_beginning(&served());
     bursts(&served());
     merged_frames(&served());
     drops_and_lost_rings(&served());
