@@ -89,7 +89,9 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     sealed: DFF<Bits<8>>,
     given: DFF<Bits<8>>,
     piece: DFF<VqPiece>,
+    /// Where the next bytes go in the slot, and how many may follow.
     off: DFF<Bits<14>>,
+    space: DFF<Bits<14>>,
     cut: DFF<Bits<13>>,
     over: DFF<Bit>,
     next_at: Sum<64>,
@@ -158,7 +160,7 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
 impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: usize, const A: usize> Logic for Tx<W, K, LK, LS, S, A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, cut, over, ready, chain, row, left, shows, shows_last, shows_keep, spare);
+        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, shows, shows_last, shows_keep, spare);
         clock!(self, clock, pieces, chains, buffer, out);
         self.pieces.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
@@ -229,7 +231,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                     self.cut.d.next = self.rest.val().get_bits::<13>(0);
                 }
                 self.fill.d.next = Fill::Order;
-                if bit_cast::<32, 14>(self.off.q.val()) + self.rest.val() > (START + LONGEST) as u64 {
+                if self.rest.val() > bit_cast::<32, 14>(self.space.q.val()) {
                     self.over.d.next = true;
                     self.fill.d.next = Fill::Idle;
                 }
@@ -239,6 +241,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                     self.piece.d.next.addr = self.next_at.y.val();
                     self.piece.d.next.len = self.rest.val() - bit_cast::<32, 13>(self.cut.q.val());
                     self.off.d.next = self.off.q.val() + bit_cast::<14, 13>(self.cut.q.val());
+                    self.space.d.next = self.space.q.val() - bit_cast::<14, 13>(self.cut.q.val());
                     self.fill.d.next = Fill::Cut;
                     if self.rest.val() == bit_cast::<32, 13>(self.cut.q.val()) {
                         self.fill.d.next = Fill::Idle;
@@ -248,6 +251,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             Fill::Seal => {
                 self.sealed.d.next = self.sealed.q.val() + 1;
                 self.off.d.next = bits::<14>(START);
+                self.space.d.next = bits::<14>(LONGEST);
                 self.over.d.next = false;
                 self.fill.d.next = Fill::Idle;
             }
@@ -377,6 +381,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             self.sealed.d.next = bits::<8>(0);
             self.given.d.next = bits::<8>(0);
             self.off.d.next = bits::<14>(START);
+            self.space.d.next = bits::<14>(LONGEST);
             self.over.d.next = false;
             self.ready.d.next = false;
             self.shows.d.next = false;

@@ -87,7 +87,13 @@ pub struct Used<const LQ: usize> {
     batch: DFF<Bits<8>>,
     owed: DFF<Bits<8>>,
     failed: DFF<Bit>,
-    seen: DFF<Bits<512>>,
+    /// Decided one cycle before it is used: the area and the offset of what is written or read next, its place, bits of a place in the ring, the driver's word, chains since it was interrupted.
+    base: DFF<Bits<64>>,
+    offset: DFF<Bits<20>>,
+    at: DFF<Bits<64>>,
+    mask: DFF<Bits<16>>,
+    word: DFF<Bits<16>>,
+    window: DFF<Bits<16>>,
     place: Sum<64>,
     #[init(std::array::from_fn(|i| Slice::new(HALF_WORD * i)))]
     halves: [Slice<512, 16>; HALVES],
@@ -99,18 +105,16 @@ pub struct Used<const LQ: usize> {
     #[init(Constant::new(VqUsed::default()))]
     zero: Constant<VqUsed>,
     runs: Signal<Local, Bit>,
-    mask: Signal<Local, Bits<16>>,
+    found: Signal<Local, VqUsed>,
+    found_mask: Signal<Local, Bits<16>>,
     slot: Signal<Local, Bits<16>>,
-    element: Signal<Local, Bits<64>>,
-    behind: Signal<Local, Bits<64>>,
-    at: Signal<Local, Bits<64>>,
+    slot_next: Signal<Local, Bits<16>>,
+    behind: Signal<Local, Bits<20>>,
     puts: Signal<Local, Bit>,
     put_taken: Signal<Local, Bit>,
     came: Signal<Local, Bit>,
     used_next: Signal<Local, Bits<16>>,
     passed: Signal<Local, Bits<16>>,
-    window: Signal<Local, Bits<16>>,
-    word: Signal<Local, Bits<16>>,
     wants: Signal<Local, Bit>,
     more: Signal<Local, Bit>,
     queue_line: Signal<Local, Bits<LQ>>,
@@ -121,7 +125,7 @@ pub struct Used<const LQ: usize> {
 impl<const LQ: usize> Logic for Used<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, queue, row, now, batch, owed, failed, seen);
+        dff_setup!(self, clock, state, sweep, queue, row, now, batch, owed, failed, base, offset, at, mask, word, window);
         clock!(self, clock, ctl, rows, uses);
         self.ctl.reset.next = self.reset.val();
         self.uses.reset.next = self.reset.val();
@@ -140,31 +144,20 @@ impl<const LQ: usize> Logic for Used<LQ> {
         self.rows.write_en.next = false;
         self.uses.m.ready.next = false;
 
-        // Where it is written and read: the element, the index, the event.
+        // Where it is written and read: the element, the index, the event. Area and offset are chosen a cycle before they are added.
         self.runs.next = self.row.q.val().enabled & !self.row.q.val().broken;
-        self.mask.next = self.row.q.val().size - 1;
-        self.slot.next = self.row.q.val().used & self.mask.val();
-        self.element.next = bit_cast::<64, 16>(self.slot.val()) << LG_ELEM;
-        self.behind.next = bit_cast::<64, 16>(self.row.q.val().size) << 1;
-        self.place.a.next = self.row.q.val().device;
-        self.place.b.next = self.element.val() + HEAD;
-        if self.state.q.val() == State::Length {
-            self.place.b.next = self.element.val() + (HEAD + WORD) as u64;
-        }
-        if self.state.q.val() == State::Index {
-            self.place.b.next = bits::<64>(INDEX);
-        }
-        if (self.state.q.val() == State::Event) | (self.state.q.val() == State::Row) | (self.state.q.val() == State::Decide) {
-            self.place.a.next = self.row.q.val().driver;
-            self.place.b.next = bits::<64>(0);
-            if self.row.q.val().events {
-                self.place.b.next = self.behind.val() + HEAD;
-            }
-        }
-        self.at.next = self.place.y.val();
+        self.found.next = self.rows.read_data.val();
+        self.found_mask.next = self.found.val().size - 1;
+        self.mask.d.next = self.found_mask.val();
+        self.slot.next = self.found.val().used & self.found_mask.val();
+        self.used_next.next = self.row.q.val().used + 1;
+        self.slot_next.next = self.used_next.val() & self.mask.q.val();
+        self.behind.next = bit_cast::<20, 16>(self.row.q.val().size) << 1;
+        self.place.a.next = self.base.q.val();
+        self.place.b.next = bit_cast::<64, 20>(self.offset.q.val());
         self.puts.next = (self.state.q.val() == State::Id) | (self.state.q.val() == State::Length) | (self.state.q.val() == State::Index);
         self.m_put.valid.next = self.puts.val();
-        self.m_put.data.next.iova = self.at.val();
+        self.m_put.data.next.iova = self.at.q.val();
         self.m_put.data.next.function = self.row.q.val().function;
         self.m_put.data.next.wide = self.state.q.val() != State::Index;
         self.twice.next = bit_cast::<32, 16>(self.row.q.val().used);
@@ -188,7 +181,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
             self.failed.d.next = true;
         }
         self.m_rd.valid.next = self.state.q.val() == State::Event;
-        self.m_rd.data.next.iova = self.at.val() & self.whole_rows.val();
+        self.m_rd.data.next.iova = self.at.q.val() & self.whole_rows.val();
         self.m_rd.data.next.function = self.row.q.val().function;
         self.m_rd.data.next.rows = self.one_row.val();
         self.m_rd.data.next.tag = bits::<8>(0);
@@ -196,18 +189,17 @@ impl<const LQ: usize> Logic for Used<LQ> {
 
         // Whether the driver wants to know.
         for i in 0..HALVES {
-            self.halves[i].x.next = self.seen.q.val();
+            self.halves[i].x.next = self.s_row.data.val().data;
             self.half.x[i].next = self.halves[i].y.val();
         }
-        self.half.sel.next = self.at.val().get_bits::<5>(1);
-        self.word.next = self.half.y.val();
-        self.passed.next = self.word.val() - self.row.q.val().signalled;
-        self.window.next = self.row.q.val().used - self.row.q.val().signalled;
-        self.wants.next = !self.word.val().get_bit(0);
+        self.half.sel.next = self.at.q.val().get_bits::<5>(1);
+        self.word.d.next = self.half.y.val();
+        self.passed.next = self.word.q.val() - self.row.q.val().signalled;
+        self.window.d.next = self.row.q.val().used - self.row.q.val().signalled;
+        self.wants.next = !self.word.q.val().get_bit(0);
         if self.row.q.val().events {
-            self.wants.next = self.passed.val() < self.window.val();
+            self.wants.next = self.passed.val() < self.window.q.val();
         }
-        self.used_next.next = self.row.q.val().used + 1;
         self.more.next = self.uses.m.valid.val() & (self.uses.m.data.val().queue == self.queue.q.val()) & (self.batch.q.val() < BATCH) & !self.uses.m.data.val().none;
         self.m_msix.valid.next = self.state.q.val() == State::Interrupt;
         self.m_msix.data.next.function = self.row.q.val().function;
@@ -255,13 +247,17 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 self.state.d.next = State::Begin;
             }
             State::Begin => {
-                self.row.d.next = self.rows.read_data.val();
+                self.row.d.next = self.found.val();
+                self.base.d.next = self.found.val().device;
+                self.offset.d.next = (bit_cast::<20, 16>(self.slot.val()) << LG_ELEM) | HEAD;
                 self.state.d.next = State::More;
             }
             // The chain of `now`, if there is one more, then the next one.
             State::More => {
                 self.row.d.next.back = self.row.q.val().back + 1;
                 self.batch.d.next = self.batch.q.val() + 1;
+                self.at.d.next = self.place.y.val();
+                self.offset.d.next = self.offset.q.val() + WORD;
                 self.state.d.next = State::Store;
                 if self.runs.val() & !self.now.q.val().none {
                     self.state.d.next = State::Id;
@@ -269,12 +265,16 @@ impl<const LQ: usize> Logic for Used<LQ> {
             }
             State::Id => {
                 if self.put_taken.val() {
+                    self.at.d.next = self.place.y.val();
+                    self.offset.d.next = bits::<20>(INDEX);
                     self.state.d.next = State::Length;
                 }
             }
             State::Length => {
                 if self.put_taken.val() {
                     self.row.d.next.used = self.used_next.val();
+                    self.at.d.next = self.place.y.val();
+                    self.offset.d.next = (bit_cast::<20, 16>(self.slot_next.val()) << LG_ELEM) | HEAD;
                     self.state.d.next = State::Index;
                     if self.more.val() {
                         self.uses.m.ready.next = true;
@@ -287,11 +287,17 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 }
             }
             State::Index => {
+                self.base.d.next = self.row.q.val().driver;
+                self.offset.d.next = bits::<20>(0);
+                if self.row.q.val().events {
+                    self.offset.d.next = self.behind.val() + HEAD;
+                }
                 if self.put_taken.val() {
                     self.state.d.next = State::Answers;
                 }
             }
             State::Answers => {
+                self.at.d.next = self.place.y.val();
                 if !self.owed.q.val().any() {
                     self.state.d.next = State::Event;
                     if self.now.q.val().follows {
@@ -310,7 +316,6 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 }
             }
             State::Row => {
-                self.seen.d.next = self.s_row.data.val().data;
                 if self.s_row.valid.val() {
                     self.state.d.next = State::Decide;
                     if self.s_row.data.val().err {

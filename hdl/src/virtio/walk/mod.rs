@@ -25,6 +25,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// Bytes of a chain to be sent, at most; bits of their number in a message, and of a sum that has one more.
 const MOST: u64 = 1 << 17;
 const TOTAL: usize = 18;
+const WIDER: usize = TOTAL + 1;
 /// Bytes of a descriptor, as a power of two, and those of an indirect table that say that it has whole ones.
 const LG_DESC: usize = 4;
 /// Most descriptors of a chain, or of an indirect table.
@@ -33,6 +34,7 @@ const BUFFERS: u64 = MAX_SEGMENTS as u64;
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
+    Aim,
     Ask,
     Row,
     Pick,
@@ -59,7 +61,7 @@ struct Facts {
     loops: Bit,
 }
 
-/// One chain at a time, a descriptor in seven cycles, or a read of the host more.
+/// One chain at a time, a descriptor in five cycles, or in six and a read of the host; a chain and an indirect table take one more.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(MOST < 1 << TOTAL && BUFFERS == 256, "the sums have room")]
 pub struct Walk {
@@ -93,6 +95,8 @@ pub struct Walk {
     row_at: DFF<Bits<64>>,
     row_valid: DFF<Bit>,
     failed: DFF<Bit>,
+    /// Where descriptor `n` lies: added up one cycle before it is used.
+    at: DFF<Bits<64>>,
     desc: DFF<SplitDesc>,
     facts: DFF<Facts>,
     sum: DFF<Bits<TOTAL>>,
@@ -108,7 +112,6 @@ pub struct Walk {
     beyond: Constant<Bits<TOTAL>>,
     #[init(Constant::new(1u64.to_bits()))]
     one_row: Constant<Bits<4>>,
-    at: Signal<Local, Bits<64>>,
     row_of: Signal<Local, Bits<64>>,
     offset: Signal<Local, Bits<64>>,
     wraps: Signal<Local, Bit>,
@@ -119,7 +122,10 @@ pub struct Walk {
     steep: Signal<Local, Bits<4>>,
     table_at: Signal<Local, Bits<64>>,
     table_entries: Signal<Local, Bits<28>>,
+    sum_wide: Signal<Local, Bits<WIDER>>,
+    sum_low: Signal<Local, Bits<TOTAL>>,
     sum_next: Signal<Local, Bits<TOTAL>>,
+    huge: Signal<Local, Bit>,
     vast: Signal<Local, Bit>,
     buffers_next: Signal<Local, Bits<9>>,
     taken_next: Signal<Local, Bits<16>>,
@@ -133,14 +139,13 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, head, base, entries, inside, n, taken, buffers, total, any, row, row_at, row_valid, failed, desc, facts, sum, cause);
+        dff_setup!(self, clock, state, head, base, entries, inside, n, taken, buffers, total, any, row, row_at, row_valid, failed, at, desc, facts, sum, cause);
         // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
         self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
         self.place.a.next = self.base.q.val();
         self.place.b.next = self.offset.val();
-        self.at.next = self.place.y.val();
-        self.wraps.next = self.base.q.val().get_bit(63) & !self.at.val().get_bit(63);
-        self.row_of.next = self.at.val() & self.whole_rows.val();
+        self.wraps.next = self.base.q.val().get_bit(63) & !self.at.q.val().get_bit(63);
+        self.row_of.next = self.at.q.val() & self.whole_rows.val();
         self.m_rd.valid.next = false;
         self.m_rd.data.next.iova = self.row_of.val();
         self.m_rd.data.next.function = self.head.q.val().function;
@@ -152,16 +157,19 @@ impl Logic for Walk {
         self.quarter.x[1].next = self.row.q.val().get_bits::<128>(128);
         self.quarter.x[2].next = self.row.q.val().get_bits::<128>(256);
         self.quarter.x[3].next = self.row.q.val().get_bits::<128>(384);
-        self.quarter.sel.next = self.at.val().get_bits::<2>(4);
+        self.quarter.sel.next = self.at.q.val().get_bits::<2>(4);
         self.as_desc.x.next = self.quarter.y.val();
 
         // ---- Judge ----
         self.seen.next = self.desc.q.val();
         self.length.next = self.seen.val().length;
         self.vast.next = (self.length.val() >> TOTAL).any();
-        self.sum_next.next = self.total.q.val() + self.length.val().get_bits::<TOTAL>(0);
+        self.sum_wide.next = bit_cast::<WIDER, TOTAL>(self.total.q.val()) + bit_cast::<WIDER, TOTAL>(self.length.val().get_bits::<TOTAL>(0));
+        self.huge.next = self.vast.val() | self.sum_wide.val().get_bit(TOTAL);
+        self.sum_low.next = self.sum_wide.val().get_bits::<TOTAL>(0);
+        self.sum_next.next = self.sum_low.val();
         // What carries, or is as long as that, stays as long as that.
-        if self.vast.val() | (self.sum_next.val() < self.total.q.val()) {
+        if self.huge.val() {
             self.sum_next.next = self.beyond.val();
         }
         self.buffers_next.next = self.buffers.q.val() + 1;
@@ -172,7 +180,7 @@ impl Logic for Walk {
         self.table_entries.next = self.length.val().get_bits::<28>(LG_DESC);
         self.found.next.wrong_way = self.seen.val().write != self.head.q.val().receive;
         self.found.next.too_many = self.buffers_next.val() > BUFFERS;
-        self.found.next.too_long = !self.head.q.val().receive & (self.sum_next.val() > self.most.val());
+        self.found.next.too_long = !self.head.q.val().receive & (self.huge.val() | (self.sum_low.val() > self.most.val()));
         self.found.next.leads = self.head.q.val().indirect
             & !self.inside.q.val()
             & !self.seen.val().has_next
@@ -230,16 +238,21 @@ impl Logic for Walk {
                 self.row_valid.d.next = false;
                 self.cause.d.next = bits::<5>(0);
                 if self.s_head.valid.val() {
-                    self.state.d.next = State::Ask;
+                    self.state.d.next = State::Aim;
                 }
+            }
+            // The first descriptor of a table.
+            State::Aim => {
+                self.at.d.next = self.place.y.val();
+                self.state.d.next = State::Ask;
             }
             State::Ask => {
                 if self.wraps.val() {
                     self.failed.d.next = true;
                     self.state.d.next = State::Pick;
                 } else if self.row_valid.q.val() & (self.row_at.q.val() == self.row_of.val()) {
-                    self.failed.d.next = false;
-                    self.state.d.next = State::Pick;
+                    self.desc.d.next = self.as_desc.y.val();
+                    self.state.d.next = State::Judge;
                 } else {
                     self.m_rd.valid.next = true;
                     if self.m_rd.ready.val() {
@@ -285,8 +298,9 @@ impl Logic for Walk {
                     self.n.d.next = bits::<16>(0);
                     self.taken.d.next = bits::<16>(0);
                     self.row_valid.d.next = false;
-                    self.state.d.next = State::Ask;
+                    self.state.d.next = State::Aim;
                 } else {
+                    self.n.d.next = self.desc.q.val().next;
                     self.buffers.d.next = self.buffers_next.val();
                     self.total.d.next = self.sum.q.val();
                     self.state.d.next = State::Next;
@@ -302,7 +316,7 @@ impl Logic for Walk {
                 }
             }
             State::Next => {
-                self.n.d.next = self.desc.q.val().next;
+                self.at.d.next = self.place.y.val();
                 self.state.d.next = State::Ask;
                 if !self.desc.q.val().has_next {
                     self.state.d.next = State::End;
