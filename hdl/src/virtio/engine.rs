@@ -20,11 +20,20 @@ const LG_PAYLOAD: usize = 7;
 /// Blocks that say what they reject: each has the ports `<name>_told` and `<name>_told_valid`.
 pub const TELLERS: [&str; 6] = ["queue", "walk", "stock", "tx", "rx", "used"];
 
-/// The engine of a card with a data path of 64 bits (8 queues) or 512 (32).
+/// log2 of the queues: with a data path of 64 bits, and of 512.
+const LG_NARROW: usize = 3;
+const LG_WIDE: usize = 5;
+
+/// Queues of an engine of this width.
+pub const fn queues(width: usize) -> u16 {
+    1 << if width == 512 { LG_WIDE } else { LG_NARROW }
+}
+
+/// The engine of a card with a data path of 64 bits or 512.
 pub fn engine(width: usize) -> Assembly {
     match width {
-        512 => lines::<512, 64, 6, 5, 11, 8, 10, 10>(),
-        _ => lines::<64, 8, 3, 3, 9, 11, 13, 13>(),
+        512 => lines::<512, 64, 6, LG_WIDE, { LG_WIDE + LG_STOCK }, 8, 10, 10>(),
+        _ => lines::<64, 8, 3, LG_NARROW, { LG_NARROW + LG_STOCK }, 11, 13, 13>(),
     }
 }
 
@@ -55,11 +64,13 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.join("walk.m_rx", "stock.s_piece");
     a.join("walk.m_tx", "tx.s_piece");
     a.join("tx.room", "queue.tx_room");
+    a.join("queue.tx_promise", "tx.promise");
     a.join("queue.m_ask", "stock.s_ask");
     a.join("stock.m_room", "queue.s_room");
     a.join("stock.m_refill", "queue.s_refill");
     // Frames out, frames in.
     a.expose("m_frame", "tx.m_frame");
+    a.expose("m_from", "tx.m_from");
     a.expose("s_frame", "hold.s_frame");
     a.expose("s_to", "hold.s_to");
     a.join("hold.m_frame", "rx.s_frame");

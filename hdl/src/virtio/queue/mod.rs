@@ -61,8 +61,9 @@ pub struct Queue<const LQ: usize> {
     /// To the stock: whether there is room for a chain. The answer comes to the question, and to each head of a receive queue when its chain is in stock.
     pub m_ask: MsgSrc<VqNotify>,
     pub s_room: MsgSink<Room>,
-    /// The transmit unit has room for one more chain.
+    /// The transmit unit has room for one more chain. Pulse: one is on its way to it; the cycle behind that `tx_room` knows of it.
     pub tx_room: Signal<In, Bit>,
+    pub tx_promise: Signal<Out, Bit>,
     /// To the receive unit: all that is in stock of a queue that does not run.
     pub m_give_up: MsgSrc<VqNotify>,
     /// The receive unit's, for whose frame there is not enough in stock: a turn of this queue at once, which ends with its first chain, and whether one has come.
@@ -136,6 +137,7 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         // All queues share the walker: a chain that would wait in it for its frame's turn is left to a later turn.
         self.full.next = !self.row.q.val().receive & !self.tx_room.val();
         self.ring.full.next = self.full.val();
+        self.tx_promise.next = self.ring.gave.val() & !self.row.q.val().receive;
         self.told_valid.next = self.ring.told_valid.val();
         self.told.next = self.ring.told.val();
         self.m_give_up.valid.next = self.state.q.val() == State::GiveUp;

@@ -1,7 +1,7 @@
 //! Transmit: the bytes of a chain become a frame. See README.md.
 
 use crate::bus::{AxisSrc, MsgSink, MsgSrc};
-use crate::msg::{PayCmd, PayDone, VqPiece, VqTold, VqUse};
+use crate::msg::{PayCmd, PayDone, VqNotify, VqPiece, VqTold, VqUse};
 use crate::prim::keep_mask::LenMask;
 use crate::prim::lane_ram::LaneRam;
 use crate::prim::pack::{Gather, Slice};
@@ -13,7 +13,13 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
-pub const WAITS: &[(&str, &[&str])] = &[("s_piece", &["m_pay", "s_pay_done", "m_frame", "m_use"]), ("s_pay_done", &[]), ("m_frame", &["s_pay_done"]), ("m_use", &["s_pay_done", "m_frame"])];
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_piece", &["m_pay", "s_pay_done", "m_frame", "m_from", "m_use"]),
+    ("s_pay_done", &[]),
+    ("m_frame", &["s_pay_done", "m_from"]),
+    ("m_from", &["s_pay_done"]),
+    ("m_use", &["s_pay_done", "m_frame", "m_from"]),
+];
 
 /// log2 of a slot's bytes, and of a page's: no read goes across a border of those.
 pub const LG_SLOT: usize = 14;
@@ -76,8 +82,11 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     pub asm_addr: Signal<In, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     pub m_frame: AxisSrc<W, K>,
+    /// The queue of each frame that leaves, in their order.
+    pub m_from: MsgSrc<VqNotify>,
     pub m_use: MsgSrc<VqUse>,
-    /// There is a slot for one chain more, beside that which may be on its way.
+    /// Pulse: a head of a transmit queue goes to the walker, whose chain will want a slot. There is a slot for one more, from the cycle behind the pulse on.
+    pub promise: Signal<In, Bit>,
     pub room: Signal<Out, Bit>,
     /// Pulse: a frame does not leave.
     pub told_valid: Signal<Out, Bit>,
@@ -85,6 +94,7 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     fill: DFF<Fill>,
     drain: DFF<Drain>,
     pieces: MsgSlice<VqPiece>,
+    from: MsgSlice<VqNotify>,
     /// Slots that have been sealed, and given back; both with a bit more.
     sealed: DFF<Bits<8>>,
     given: DFF<Bits<8>>,
@@ -99,7 +109,8 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     /// Reads of each slot that have not been answered; one has failed.
     owed: [DFF<Bits<10>>; S],
     failed: [DFF<Bit>; S],
-    spare: DFF<Bit>,
+    /// Slots that are taken, or promised to a chain on its way.
+    promised: DFF<Bits<8>>,
     quiet: Gather<S>,
     spoilt: Gather<S>,
     ready: DFF<Bit>,
@@ -109,6 +120,8 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     head: Slice<W, 16>,
     row: DFF<Bits<A>>,
     left: DFF<Bits<14>>,
+    /// The frame's first row is the next.
+    begins: DFF<Bit>,
     shows: DFF<Bit>,
     shows_last: DFF<Bit>,
     shows_keep: DFF<Bits<K>>,
@@ -128,14 +141,12 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     page_bytes: Constant<Bits<13>>,
     #[init(Constant::new((S as u64).into()))]
     slots: Constant<Bits<8>>,
-    /// Slots less one for the chain that is asked for, and one for that on its way.
-    #[init(Constant::new((S as u64 - 2).into()))]
-    most_taken: Constant<Bits<8>>,
     used_slots: Signal<Local, Bits<8>>,
     open: Signal<Local, Bit>,
+    gives: Signal<Local, Bit>,
     slot: Signal<Local, Bits<LS>>,
     oldest: Signal<Local, Bits<LS>>,
-    from: Signal<Local, Bits<64>>,
+    place: Signal<Local, Bits<64>>,
     in_page: Signal<Local, Bits<13>>,
     page_room: Signal<Local, Bits<13>>,
     rest: Signal<Local, Bits<32>>,
@@ -160,27 +171,35 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
 impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: usize, const A: usize> Logic for Tx<W, K, LK, LS, S, A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, shows, shows_last, shows_keep, spare);
-        clock!(self, clock, pieces, chains, buffer, out);
+        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, begins, shows, shows_last, shows_keep, promised);
+        clock!(self, clock, pieces, from, chains, buffer, out);
         self.pieces.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
+        self.from.reset.next = self.reset.val();
         MsgSink::<VqPiece>::link(&mut self.s_piece, &mut self.pieces.s);
         AxisSrc::<W, K>::link(&mut self.m_frame, &mut self.out.m);
+        MsgSrc::<VqNotify>::link(&mut self.m_from, &mut self.from.m);
         self.buffer.we.next = self.asm_we.val();
         self.buffer.row1.next = self.asm_row1.val();
         self.buffer.waddr.next = self.asm_addr.val().get_bits::<A>(0);
         self.buffer.wdata.next = self.asm_data.val();
         self.used_slots.next = self.sealed.q.val() - self.given.q.val();
         self.open.next = self.used_slots.val() != self.slots.val();
-        self.spare.d.next = self.used_slots.val() <= self.most_taken.val();
-        self.room.next = self.spare.q.val();
+        self.room.next = self.promised.q.val() != self.slots.val();
+        self.gives.next = (self.drain.q.val() == Drain::Give) & self.m_use.ready.val();
+        if self.promise.val() & !self.gives.val() {
+            self.promised.d.next = self.promised.q.val() + 1;
+        }
+        if self.gives.val() & !self.promise.val() {
+            self.promised.d.next = self.promised.q.val() - 1;
+        }
         self.slot.next = self.sealed.q.val().get_bits::<LS>(0);
         self.oldest.next = self.given.q.val().get_bits::<LS>(0);
 
         // ---- Fill: buffers are ordered from the host as they come, whatever becomes of their chain ----
         self.pieces.m.ready.next = (self.fill.q.val() == Fill::Idle) & self.open.val();
-        self.from.next = self.piece.q.val().addr;
-        self.in_page.next = bit_cast::<13, LG_PAGE>(self.from.val().get_bits::<LG_PAGE>(0));
+        self.place.next = self.piece.q.val().addr;
+        self.in_page.next = bit_cast::<13, LG_PAGE>(self.place.val().get_bits::<LG_PAGE>(0));
         self.page_room.next = self.page_bytes.val() - self.in_page.val();
         self.rest.next = self.piece.q.val().len;
         self.vast.next = self.pieces.m.data.val().len;
@@ -304,7 +323,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.asks.next = self.head.y.val();
         self.kind.next = self.asks.val().get_bits::<7>(8);
         self.mask.len.next = self.left.q.val();
-        self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM);
+        self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM) & (self.from.s.ready.val() | !self.begins.q.val());
         self.shows.d.next = self.issues.val();
         self.shows_last.d.next = self.left.q.val() <= self.width.val();
         self.shows_keep.d.next = self.mask.keep.val();
@@ -319,6 +338,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.m_use.data.next.len = bits::<32>(0);
         self.m_use.data.next.follows = false;
         self.m_use.data.next.none = false;
+        self.from.s.valid.next = self.issues.val() & self.begins.q.val();
+        self.from.s.data.next.queue = self.whose.val();
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
         self.told.next.cause = self.chain.q.val().cause;
@@ -349,6 +370,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             }
             Drain::Judge => {
                 // Nothing that a header may ask for has been offered.
+                self.begins.d.next = true;
                 self.drain.d.next = Drain::Rows;
                 if self.asks.val().get_bit(0) | self.kind.val().any() {
                     self.chain.d.next.cause = bits::<5>(VirtioCause::BadOffload as u64);
@@ -357,6 +379,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             }
             Drain::Rows => {
                 if self.issues.val() {
+                    self.begins.d.next = false;
                     self.row.d.next = self.row.q.val() + 1;
                     self.left.d.next = self.left.q.val() - self.width.val();
                     if self.left.q.val() <= self.width.val() {
@@ -365,7 +388,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                 }
             }
             Drain::Give => {
-                if self.m_use.ready.val() {
+                if self.gives.val() {
                     self.told_valid.next = self.chain.q.val().cause.any() & !self.chain.q.val().known;
                     self.given.d.next = self.given.q.val() + 1;
                     self.drain.d.next = Drain::Wait;
@@ -380,6 +403,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             self.drain.d.next = Drain::Wait;
             self.sealed.d.next = bits::<8>(0);
             self.given.d.next = bits::<8>(0);
+            self.promised.d.next = bits::<8>(0);
             self.off.d.next = bits::<14>(START);
             self.space.d.next = bits::<14>(LONGEST);
             self.over.d.next = false;
