@@ -7,6 +7,7 @@ use crate::error::Error;
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::context::{VqAvail, VqUsed};
 use ferric_abi::virtio::feature;
+use ferric_hdl::virtio::engine;
 use ferric_model::virtio::{Lent, Step};
 use std::collections::VecDeque;
 
@@ -68,12 +69,16 @@ pub struct GatewareSeat {
 }
 
 impl GatewareSeat {
-    /// The function after power-on, number `function` of its card. Errors: the engine cannot be built.
+    /// The function after power-on, number `function` of its card. Errors: the engine cannot be built, or has not as many queues.
     pub fn new(function: u16, config: &FunctionConfig, card: &CardConfig) -> Result<Self, Error> {
+        let (queues, most) = (2 * config.offer().pairs, engine::queues(card.width));
+        if queues > most {
+            return Err(Error::Gateware(format!("the virtio engine of {} bits has {most} queues: a function with {} pairs wants more", card.width, queues / 2)));
+        }
         Ok(Self {
             front: Front::new(function, config),
             rtl: Rtl::new(card)?,
-            queues: (0..2 * config.offer().pairs).map(|_| Queue::default()).collect(),
+            queues: (0..queues).map(|_| Queue::default()).collect(),
             tasks: VecDeque::new(),
             current: None,
             accesses: VecDeque::new(),
@@ -195,8 +200,8 @@ impl GatewareSeat {
 
     /// What the engine has put out.
     fn take(&mut self, output: &mut Output, edge: &mut SeatEdge) {
-        for frame in output.frames.drain(..) {
-            self.front.device.leaves(&frame, 0);
+        for (queue, frame) in output.frames.drain(..) {
+            self.front.device.leaves(&frame, queue / 2);
             self.front.leaves(frame, edge);
         }
         for (n, cause) in output.told.drain(..) {

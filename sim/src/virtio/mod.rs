@@ -44,6 +44,7 @@ const IN_GATEWARE: u64 = feature::MTU
     | feature::CTRL_RX
     | feature::CTRL_VLAN
     | feature::CTRL_RX_EXTRA
+    | feature::MQ
     | feature::CTRL_MAC_ADDR
     | feature::MRG_RXBUF
     | feature::INDIRECT_DESC

@@ -82,8 +82,8 @@ pub struct Access {
 /// What has come out of the engine since it was last asked.
 #[derive(Default)]
 pub struct Output {
-    /// Frames that leave.
-    pub frames: Vec<Vec<u8>>,
+    /// Frames that leave, and the queues that they were in.
+    pub frames: Vec<(u16, Vec<u8>)>,
     /// Queues whose driver wants to be interrupted: a line's vector is its queue's number.
     pub interrupts: Vec<u16>,
     /// Rejects.
@@ -103,6 +103,7 @@ pub struct Rtl {
     to: Stream,
     frames_in: Frames,
     frames_out: Frames,
+    from: Stream,
     msix: Stream,
     tables: [(Stream, Stream); 2],
     tellers: Vec<(PortId, PortId)>,
@@ -119,6 +120,9 @@ pub struct Rtl {
     at: usize,
     access: Option<(Access, bool)>,
     leaving: Vec<u8>,
+    /// Frames that have left, and their queues: those of one kind wait for the other.
+    left: VecDeque<Vec<u8>>,
+    senders: VecDeque<u16>,
 }
 
 impl Rtl {
@@ -128,7 +132,7 @@ impl Rtl {
         let m = &model;
         let table = |name: &str| Ok::<_, verilator_sys::Error>((Stream::find(m, &format!("s_{name}"))?, Stream::find(m, &format!("m_{name}"))?));
         let tellers = TELLERS.iter().map(|block| Ok((m.port(&format!("{block}_told_valid"))?, m.port(&format!("{block}_told"))?))).collect::<Result<_, verilator_sys::Error>>()?;
-        let (notify, to, msix) = (Stream::find(m, "s_notify")?, Stream::find(m, "s_to")?, Stream::find(m, "m_msix")?);
+        let (notify, to, from, msix) = (Stream::find(m, "s_notify")?, Stream::find(m, "s_to")?, Stream::find(m, "m_from")?, Stream::find(m, "m_msix")?);
         let (frames_in, frames_out) = (Frames::find(m, "s_frame")?, Frames::find(m, "m_frame")?);
         let (tables, delivered, reset) = ([table("avail")?, table("used")?], m.port("delivered")?, m.port("reset")?);
         let axi = AxiHost::new(&mut model, config.width / 8, config.host, config.seed ^ 0x71)?;
@@ -140,6 +144,7 @@ impl Rtl {
             to,
             frames_in,
             frames_out,
+            from,
             msix,
             tables,
             tellers,
@@ -154,6 +159,8 @@ impl Rtl {
             at: 0,
             access: None,
             leaving: Vec::new(),
+            left: VecDeque::new(),
+            senders: VecDeque::new(),
         };
         for cycle in 0..RESET + SWEEP {
             rtl.model.set(rtl.reset, u64::from(cycle < RESET));
@@ -198,7 +205,9 @@ impl Rtl {
         let moved = self.sample(iommu, output);
         self.model.edge();
         self.cycle += 1;
-        let waits = self.access.is_some() || !(self.notifications.is_empty() && self.owners.is_empty() && self.frames.is_empty() && self.leaving.is_empty() && self.axi.idle());
+        let waits = self.access.is_some()
+            || self.left.len() != self.senders.len()
+            || !(self.notifications.is_empty() && self.owners.is_empty() && self.frames.is_empty() && self.leaving.is_empty() && self.axi.idle());
         if moved || waits {
             self.quiet_since = self.cycle;
         }
@@ -219,6 +228,7 @@ impl Rtl {
             m.set(answer.ready, 1);
         }
         m.set(self.msix.ready, 1);
+        m.set(self.from.ready, 1);
         m.set(self.frames_out.beats.ready, 1);
         m.set(self.frames_in.beats.valid, u64::from(!self.frames.is_empty()));
         if let Some(frame) = self.frames.front() {
@@ -257,9 +267,14 @@ impl Rtl {
             let n = m.get(self.frames_out.keep).count_ones() as usize;
             self.leaving.extend_from_slice(&m.bytes(self.frames_out.beats.data)[..n]);
             if m.get(self.frames_out.last) == 1 {
-                output.frames.push(std::mem::take(&mut self.leaving));
+                self.left.push_back(std::mem::take(&mut self.leaving));
             }
         }
+        if self.from.moves(m) {
+            self.senders.push_back(Fields::of::<VqNotify>().get(&self.from.words(m), "queue") as u16);
+        }
+        let whole = self.left.len().min(self.senders.len());
+        output.frames.extend(self.senders.drain(..whole).zip(self.left.drain(..whole)));
         if self.msix.moves(m) {
             moved = true;
             output.interrupts.push(Fields::of::<MsixReq>().get(&self.msix.words(m), "vector") as u16);

@@ -20,15 +20,25 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub const SIZE: u16 = 64;
 pub const RECEIVE: u16 = 0;
 pub const TRANSMIT: u16 = 1;
+/// The control queue is behind those of all pairs: of one, or of two.
 pub const CONTROL: u16 = 2;
+const QUEUES: usize = 5;
 /// Where the guest's memory is for the device, and how much there is. Rings come first, then a buffer for each descriptor of each ring.
 pub const BASE: u64 = 0x7_0000_0000;
-pub const BYTES: u64 = 0x100_0000;
+pub const BYTES: u64 = 0x200_0000;
 const BUFFERS: u64 = 0x10_0000;
 const BUFFER: u64 = 0x1_0000;
 /// Of these each driver takes what is offered, unless it says otherwise.
-const TAKEN: u64 =
-    feature::VERSION_1 | feature::ACCESS_PLATFORM | feature::CTRL_VQ | feature::CTRL_RX | feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4 | feature::MRG_RXBUF | feature::INDIRECT_DESC;
+const TAKEN: u64 = feature::VERSION_1
+    | feature::ACCESS_PLATFORM
+    | feature::CTRL_VQ
+    | feature::CTRL_RX
+    | feature::CSUM
+    | feature::GUEST_CSUM
+    | feature::HOST_TSO4
+    | feature::MRG_RXBUF
+    | feature::INDIRECT_DESC
+    | feature::MQ;
 
 /// A card that is served, with one virtio function, and the wire's other end.
 pub struct Served {
@@ -38,17 +48,19 @@ pub struct Served {
     pub mac: [u8; 6],
     /// Features that a driver takes unless it says otherwise.
     pub taken: u64,
+    /// Its pairs of queues, 1 or 2.
+    pairs: u16,
     wire: UdpSocket,
 }
 
 impl Served {
     /// With the golden model in the function's seat.
     pub fn new() -> Self {
-        Self::of(Body::Twin, 64)
+        Self::of(Body::Twin, 64, 1)
     }
 
-    /// With what runs its rings; `width` bits if it is gateware.
-    pub fn of(body: Body, width: usize) -> Self {
+    /// With what runs its rings, `width` bits if it is gateware, and so many pairs of queues.
+    pub fn of(body: Body, width: usize, pairs: u16) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let dir = std::env::temp_dir().join(format!("ferric-virtio-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
         std::fs::create_dir_all(&dir).unwrap();
@@ -59,7 +71,7 @@ impl Served {
         drop(free);
         wire.connect(local).unwrap();
         wire.set_read_timeout(Some(PATIENCE)).unwrap();
-        let function = FunctionConfig { body, ..FunctionConfig::new(0, 4) };
+        let function = FunctionConfig { body, pairs, ..FunctionConfig::new(0, 4) };
         let card = CardConfig { body: Body::Twin, virtio: vec![function], ..ServeConfig::card(width) };
         let endpoints = vec![Endpoint { card: 0, function: 0, socket: native.clone() }, Endpoint { card: 0, function: 4, socket: socket.clone() }];
         let config = ServeConfig {
@@ -72,7 +84,7 @@ impl Served {
             capture: None,
             seed: 1,
         };
-        Self { server: Server::start(&config).unwrap(), socket, native, mac: function.mac, taken: TAKEN & function.features(), wire }
+        Self { server: Server::start(&config).unwrap(), socket, native, mac: function.mac, taken: TAKEN & function.features(), pairs, wire }
     }
 
     pub fn send(&self, frame: &[u8]) {
@@ -139,8 +151,9 @@ pub struct Guest {
     pub memory: File,
     vectors: Vec<EventFd>,
     /// Chains made available, and used ones that have been seen.
-    available: [u16; 3],
-    seen: [u16; 3],
+    available: [u16; QUEUES],
+    seen: [u16; QUEUES],
+    control: u16,
 }
 
 impl Guest {
@@ -154,7 +167,7 @@ impl Guest {
         let vectors: Vec<EventFd> = (0..pci::MSIX_VECTORS).map(|_| EventFd::new().unwrap()).collect();
         client.set_eventfds(MSIX_IRQ, &vectors.iter().map(|v| v.as_fd()).collect::<Vec<_>>()).unwrap();
         client.write(CONFIG_REGION, 4, &[6, 4], false).unwrap();
-        Self { client, memory, vectors, available: [0; 3], seen: [0; 3] }
+        Self { client, memory, vectors, available: [0; QUEUES], seen: [0; QUEUES], control: 2 * served.pairs }
     }
 
     /// The same, with its queues running.
@@ -229,9 +242,9 @@ impl Guest {
         }
         self.set("device_status", 11);
         assert_eq!(self.register("device_status"), 11);
-        self.memory.write_all_at(&[0; 0xc000], 0).unwrap();
-        (self.available, self.seen) = ([0; 3], [0; 3]);
-        for queue in 0..3 {
+        self.memory.write_all_at(&[0; 0x4000 * QUEUES], 0).unwrap();
+        (self.available, self.seen) = ([0; QUEUES], [0; QUEUES]);
+        for queue in 0..=self.control {
             self.set("queue_select", queue.into());
             self.set("queue_size", SIZE.into());
             self.set("queue_msix_vector", u64::from(queue) + 1);
@@ -311,26 +324,32 @@ impl Guest {
 
     /// Sends a frame behind a header.
     pub fn transmit(&mut self, header: NetHeader, frame: &[u8]) {
-        let at = Self::buffer(TRANSMIT, self.available[1] % SIZE);
+        self.transmit_by(TRANSMIT, header, frame);
+    }
+
+    /// The same by a queue of any pair.
+    pub fn transmit_by(&mut self, queue: u16, header: NetHeader, frame: &[u8]) {
+        let at = Self::buffer(queue, self.available[usize::from(queue)] % SIZE);
         self.poke(at, &[&header.0[..], frame].concat());
-        self.publish(TRANSMIT, (header.0.len() + frame.len()) as u32, false);
-        self.notify(TRANSMIT);
+        self.publish(queue, (header.0.len() + frame.len()) as u32, false);
+        self.notify(queue);
     }
 
     /// A command and its data; what is answered.
     pub fn command(&mut self, bytes: &[u8]) -> u8 {
         // Two descriptors: what is read, then the answer.
-        let slot = self.available[2] % SIZE;
-        let (desc, at) = (Self::area(CONTROL, 0), Self::buffer(CONTROL, 0));
+        let (queue, slot) = (self.control, self.available[usize::from(self.control)] % SIZE);
+        let (desc, at) = (Self::area(queue, 0), Self::buffer(queue, 0));
         self.poke(at, bytes);
         self.poke(at + 0x8000, &[0xee]);
         self.poke(desc + 16 * u64::from(slot), &SplitDesc::default().with_addr(at).with_length(bytes.len() as u32).with_has_next(true).with_next(SIZE - 1).0);
         self.poke(desc + 16 * u64::from(SIZE - 1), &SplitDesc::default().with_addr(at + 0x8000).with_length(1).with_write(true).0);
-        self.poke(Self::area(CONTROL, 1) + 4 + 2 * u64::from(slot), &slot.to_le_bytes());
-        self.available[2] = self.available[2].wrapping_add(1);
-        self.poke(Self::area(CONTROL, 1) + 2, &self.available[2].to_le_bytes());
-        self.notify(CONTROL);
-        self.used(CONTROL);
+        self.poke(Self::area(queue, 1) + 4 + 2 * u64::from(slot), &slot.to_le_bytes());
+        let available = &mut self.available[usize::from(queue)];
+        *available = available.wrapping_add(1);
+        self.memory.write_all_at(&available.to_le_bytes(), Self::area(queue, 1) + 2 - BASE).unwrap();
+        self.notify(queue);
+        self.used(queue);
         self.peek::<1>(at + 0x8000)[0]
     }
 
@@ -350,9 +369,14 @@ impl Guest {
 
     /// The next received frame of one buffer, with its header.
     pub fn received(&mut self) -> (NetHeader, Vec<u8>) {
-        let (slot, length) = self.used(RECEIVE);
+        self.received_by(RECEIVE)
+    }
+
+    /// The same of a queue of any pair.
+    pub fn received_by(&mut self, queue: u16) -> (NetHeader, Vec<u8>) {
+        let (slot, length) = self.used(queue);
         let mut bytes = vec![0; length as usize];
-        self.memory.read_exact_at(&mut bytes, Self::buffer(RECEIVE, slot) - BASE).unwrap();
+        self.memory.read_exact_at(&mut bytes, Self::buffer(queue, slot) - BASE).unwrap();
         let frame = bytes.split_off(NetHeader::BYTES);
         let mut header = NetHeader::default();
         header.0.copy_from_slice(&bytes);

@@ -221,24 +221,51 @@ fn hostile_guests(served: &Served) {
     served.assert_conserved();
 }
 
-fn all_of_it(served: impl Fn() -> Served) {
-    both_ways(&served());
-    long_echoes(&served());
-    frames_at_the_beginning(&served());
-    bursts(&served());
-    merged_frames(&served());
-    drops_and_lost_rings(&served());
-    resets_under_load(&served());
-    hostile_guests(&served());
+/// Two pairs of queues: a frame of a flow comes by the pair by which the driver last sent one, of those that it uses.
+fn pairs_of_queues(served: &Served) {
+    let mut guest = Guest::running(served);
+    for pair in 0..2 {
+        (0..8).for_each(|_| guest.publish(2 * pair, BUFFER, true));
+        guest.notify(2 * pair);
+    }
+    let mut came = 0;
+    // Which pair sends, how many the driver uses, and where the answer comes.
+    for (sender, used, receiver) in [(1, 1, 0), (1, 2, 1), (0, 2, 0), (1, 2, 1), (1, 1, 0)] {
+        assert_eq!(guest.command(&[control::MQ, control::MQ_PAIRS_SET, used, 0]), control::OK);
+        let sent = whole([2, 0, 0, 0, 0, 1], 100 + came);
+        guest.transmit_by(2 * sender + 1, NetHeader::default(), &sent);
+        assert!(served.received() == sent, "frame {came} leaves");
+        assert_eq!(guest.used(2 * sender + 1).1, 0);
+        let frame = whole(served.mac, 200 + came);
+        served.send(&frame);
+        assert!(guest.received_by(2 * receiver).1 == frame, "frame {came} comes by pair {receiver}");
+        came += 1;
+    }
+    served.assert_arrived(came as u64);
+    let counters = served.server.network(1);
+    assert_eq!((counters.left, counters.device.transmitted, counters.device.delivered, counters.device.rejects()), (5, 5, 5, 0));
+    served.assert_given_back();
+}
+
+fn all_of_it(served: impl Fn(u16) -> Served) {
+    both_ways(&served(1));
+    long_echoes(&served(1));
+    frames_at_the_beginning(&served(1));
+    bursts(&served(1));
+    merged_frames(&served(1));
+    pairs_of_queues(&served(2));
+    drops_and_lost_rings(&served(1));
+    resets_under_load(&served(1));
+    hostile_guests(&served(1));
 }
 
 #[test]
 fn the_golden_model() {
-    all_of_it(Served::new);
+    all_of_it(|pairs| Served::of(ferric_sim::Body::Twin, 64, pairs));
 }
 
 #[cfg(feature = "cards")]
 #[test]
 fn the_engine_w64() {
-    all_of_it(|| Served::of(ferric_sim::Body::Gateware, 64));
+    all_of_it(|pairs| Served::of(ferric_sim::Body::Gateware, 64, pairs));
 }
