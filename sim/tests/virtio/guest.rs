@@ -20,8 +20,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub const SIZE: u16 = 64;
 pub const RECEIVE: u16 = 0;
 pub const TRANSMIT: u16 = 1;
-/// The control queue is behind those of all pairs: of one, or of two.
-pub const CONTROL: u16 = 2;
+/// Queues at most: of two pairs, and the control queue behind them.
 const QUEUES: usize = 5;
 /// Where the guest's memory is for the device, and how much there is. Rings come first, then a buffer for each descriptor of each ring.
 pub const BASE: u64 = 0x7_0000_0000;
@@ -153,6 +152,7 @@ pub struct Guest {
     /// Chains made available, and used ones that have been seen.
     available: [u16; QUEUES],
     seen: [u16; QUEUES],
+    /// The control queue.
     control: u16,
 }
 
