@@ -69,7 +69,7 @@ impl AdminQueue {
                 if device.now() - start > TIMEOUT {
                     return Err(Error::AdminTimeout("soft reset"));
                 }
-                device.relax();
+                device.relax_for_answer();
             }
         }
         let commands = DmaBuffer::new(device, SLOTS as usize * AdminCommand::BYTES)?;
@@ -157,7 +157,7 @@ impl AdminQueue {
                 self.give_up();
                 return Err(Error::Gone);
             }
-            self.device.relax();
+            self.device.relax_for_answer();
         }
         let completion = AdminCompletion(self.completions.read(at));
         log::debug!("admin command {}: {completion:?}", self.consumer);

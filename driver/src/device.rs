@@ -75,6 +75,10 @@ pub trait Device: Send + Sync {
     fn unmap(&self, mapping: &Mapping);
     /// Called in every busy-wait loop. Hardware: a CPU pause. Simulation: steps time.
     fn relax(&self);
+    /// The same where the answer is this device's own, as an admin command's is: in a simulation the others may stand meanwhile.
+    fn relax_for_answer(&self) {
+        self.relax();
+    }
     /// Waits until MSI-X `vector` fires or `timeout` (of the device's time) passes; false on time-out.
     fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool>;
     /// Time on the device's clock, for time-outs in busy-wait loops.

@@ -158,6 +158,9 @@ pub trait CardBody: Send {
 /// Cycles of silence at a card's boundary after which idle time is skipped: longer than any internal latency of gateware, and the same for a twin, so that programs see time pass alike.
 const SILENCE: u64 = 3000;
 
+/// The same after which a card's clock may stand for a while: what is under way inside goes on later.
+const REST: u64 = 64;
+
 #[cfg(not(feature = "cards"))]
 const NO_GATEWARE: &str = "this program has been built without the gateware; there are twins only";
 
@@ -245,6 +248,10 @@ impl Card {
     /// Nothing moves, and nothing has for so long before `cycle` that nothing is under way inside.
     pub fn quiet(&self, cycle: u64) -> bool {
         self.idle() && cycle.saturating_sub(self.last_activity) > SILENCE
+    }
+    /// Nothing moves at its boundary, and little can be under way inside.
+    pub fn rests(&self, cycle: u64) -> bool {
+        self.idle() && cycle.saturating_sub(self.last_activity) > REST
     }
     /// It does at once what it is asked for: a twin.
     pub fn instant(&self) -> bool {

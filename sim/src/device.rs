@@ -93,6 +93,10 @@ impl Device for SimDevice {
         self.world().run(QUANTUM);
     }
 
+    fn relax_for_answer(&self) {
+        self.world().run_for(self.card, QUANTUM);
+    }
+
     fn wait_interrupt(&self, vector: u16, timeout: Duration) -> ferric_driver::error::Result<bool> {
         let end = self.now() + timeout;
         loop {

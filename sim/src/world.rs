@@ -46,6 +46,10 @@ impl Threads {
 /// Cycles of one tick (1.024 us) on hardware.
 pub const TICK_CYCLES: u64 = 256;
 
+/// Cycles that a card's clock stands at most, which is longer than a command takes, and those that it makes then: more than what is under way inside can need.
+const STOOD: u64 = 65_536;
+const CATCH_UP: u64 = 4096;
+
 /// The simulated set-up.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
@@ -59,6 +63,8 @@ pub struct WorldConfig {
     pub tick_cycles: u64,
     /// Skip idle time: when nothing moves at any boundary, ticks pass without cycles.
     pub skip_idle: bool,
+    /// While a driver waits for its own card's answer to a command ([`World::run_for`]), the clocks of cards that rest stand. Most cycles of a set-up are such; a bench counts them all.
+    pub rest: bool,
     /// Threads on which two cards of gateware run: 1 or 2; `None`: as [`THREADS`] says, or what is faster, measured now and then, if the machine has two processors. No result depends on it, but for bytes of one memory mapped at both
     /// cards that both touch in the same cycle, one of them writing: as on two cards of hardware nothing says who is first. With 1 that is the first card, always.
     pub threads: Option<usize>,
@@ -66,7 +72,7 @@ pub struct WorldConfig {
 
 impl Default for WorldConfig {
     fn default() -> Self {
-        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, tick_cycles: TICK_CYCLES, skip_idle: true, threads: None }
+        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, tick_cycles: TICK_CYCLES, skip_idle: true, rest: true, threads: None }
     }
 }
 
@@ -84,6 +90,10 @@ pub struct World {
     skipped: u64,
     tick_cycles: u64,
     skip_idle: bool,
+    rest: bool,
+    /// The card whose answer is awaited, and cycles that another's clock has stood for it.
+    awaited: Option<usize>,
+    stood: u64,
     skip_run: u64,
     capture: Option<Capture>,
     /// Boundary events, when switched on; their cycles are of [`World::elapsed`].
@@ -114,6 +124,9 @@ impl World {
             skipped: 0,
             tick_cycles: config.tick_cycles.max(1),
             skip_idle: config.skip_idle,
+            rest: config.rest,
+            awaited: None,
+            stood: 0,
             skip_run: 0,
             capture: None,
             trace: None,
@@ -212,8 +225,25 @@ impl World {
         }
     }
 
+    /// The card whose clock stands in this cycle. The answer that is awaited depends on it by the wire at most, and what comes by the wire wakes it.
+    fn standing(&mut self) -> Option<usize> {
+        let awaited = self.awaited.filter(|_| self.cards.len() == 2)?;
+        let other = 1 - awaited;
+        if self.cards[other].instant() || !self.cards[other].rests(self.cycle) {
+            self.stood = 0;
+            return None;
+        }
+        // Whatever it has to do by itself, it does that in the end.
+        self.stood = (self.stood + 1) % (STOOD + CATCH_UP);
+        (self.stood < STOOD).then_some(other)
+    }
+
     /// One clock cycle of the cards.
     fn cycle_cards(&mut self) {
+        if let Some(other) = self.standing() {
+            self.cards[1 - other].cycle(self.cycle, self.ticks, &mut self.trace);
+            return;
+        }
         if let Threads::Two(partner) | Threads::Measured(partner, _) = &mut self.threads {
             if partner.lost() {
                 match Partner::start() {
@@ -251,6 +281,13 @@ impl World {
         if let Threads::Measured(_, pace) = &mut self.threads {
             pace.cycle(begun.map_or(Duration::ZERO, |at| at.elapsed()));
         }
+    }
+
+    /// `n` cycles, or fewer of cards that rest while card `card` prepares an answer.
+    pub fn run_for(&mut self, card: usize, n: u64) {
+        self.awaited = self.rest.then_some(card);
+        self.run(n);
+        self.awaited = None;
     }
 
     /// `n` cycles.

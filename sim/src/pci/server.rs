@@ -108,7 +108,7 @@ impl Server {
         let listeners = config.endpoints.iter().map(|e| listen(&e.socket)).collect::<Result<Vec<_>, _>>()?;
         let sockets: Vec<PathBuf> = config.endpoints.iter().map(|e| e.socket.clone()).collect();
         let wire = config.wire.open().map_err(|e| fail(format!("wire {}: {e}", config.wire)))?;
-        let world_config = WorldConfig { cards: config.cards.clone(), link: config.link, seed: config.seed, tick_cycles: u64::MAX, skip_idle: false, threads: None };
+        let world_config = WorldConfig { cards: config.cards.clone(), link: config.link, seed: config.seed, tick_cycles: u64::MAX, skip_idle: false, rest: false, threads: None };
         let mut world = World::new(&world_config)?;
         let mut capture = None;
         if let Some(path) = &config.capture {

@@ -55,7 +55,7 @@ fn cards() -> Result<Pair, Error> {
         });
         CardConfig { width: WIDTH, fst, fst_from, ..Default::default() }
     };
-    let pair = Pair::new(&WorldConfig { cards: vec![traced(""), traced(".1")], ..Default::default() })?;
+    let pair = Pair::new(&WorldConfig { cards: vec![traced(""), traced(".1")], rest: false, ..Default::default() })?;
     // As it was before there were pause frames, to compare with.
     if std::env::var_os("FERRIC_BENCH_NO_PAUSE").is_some() {
         return Ok(pair);
