@@ -1,4 +1,5 @@
 //! Random lives of PDCs against the golden model's packet delivery, event by event: who is opened, accepted, refused, closed and taken away, and what is left.
+mod arrivals;
 mod events;
 mod rules;
 

@@ -73,7 +73,11 @@ fn a_full_pool_is_an_answer() {
     }
     assert_eq!(block.stat("uet_pdc_no_room"), 76);
     assert_eq!(block.ask(pdc_ask::SHUT, &[("id", id), ("psn", 100), ("whole", 1)]).get("verdict"), verdict::LINGERS);
-    // It makes room for an initiator, too.
+    // It makes room for an initiator, too, if it may.
+    block.tb.set("linger_cut", 0);
+    assert_eq!(block.ask(pdc_ask::ROOM, &[]).get("cut_id"), 0);
+    assert_eq!(block.ask(pdc_ask::ARRIVE, &syn(77, 7)).get("verdict"), verdict::REFUSE);
+    block.tb.set("linger_cut", 1);
     assert_eq!(block.ask(pdc_ask::ROOM, &[]).get("cut_id"), id);
     assert_eq!(block.ask(pdc_ask::POST, &[("peer", PEER)]).get("verdict"), verdict::OPENED);
 }
