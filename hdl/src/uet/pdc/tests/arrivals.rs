@@ -124,7 +124,7 @@ impl Bench {
 
     /// A SYN: of a new PDC, or of one that is there, or not quite.
     pub fn syn(&mut self) {
-        let target = self.any().filter(|pair| !self.initiates(pair));
+        let target = self.addressed().filter(|pair| self.pdc(pair.model).is_some()).filter(|pair| !self.initiates(pair));
         let (from, spdcid, start, mut mode) = match target.filter(|_| self.block.tb.rng().percent(45)) {
             Some(pair) => (pair.peer, pair.peer_id, self.pdc(pair.model).unwrap().rx.start, pair.mode),
             None => {
@@ -163,7 +163,12 @@ impl Bench {
             self.reach("old id");
             return Some(pair);
         }
-        self.any()
+        // Those that linger are few and soon gone.
+        let lingers = self.live.values().find(|pair| self.pdc(pair.model).is_some_and(|pdc| matches!(pdc.stage, Stage::Linger(_)))).cloned();
+        match lingers {
+            Some(pair) if self.percent(30) => Some(pair),
+            _ => self.any(),
+        }
     }
 
     /// Ids as they should be, or not quite.
@@ -184,7 +189,9 @@ impl Bench {
         };
         let flip = self.percent(4);
         let mode = if flip == (pair.mode == Mode::Rud) { Mode::Rod } else { Mode::Rud };
-        let trim = if self.percent(4) { Some(Trim::LastHop) } else { None };
+        // A trimmed packet outside the window is the window's to drop.
+        let near = self.pdc(pair.model).is_none_or(|pdc| place.wrapping_sub(pdc.rx.base) < WINDOW || close.is_some());
+        let trim = if near && self.percent(4) { Some(Trim::LastHop) } else { None };
         let packet = Packet::Request { mode, psn: start.wrapping_add(place), clear: -1, spdcid, to: To::Id(pair.model), retx: false, ar: self.percent(50), body: self.body() };
         self.arrive(from, packet, trim);
     }

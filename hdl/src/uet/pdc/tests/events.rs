@@ -86,10 +86,9 @@ impl Bench {
             76..=83 => self.timer(),
             84..=93 => self.semantics(),
             94..=95 => self.back(),
-            96..=97 => self.close(),
-            98 => self.garbage(),
-            _ if self.percent(40) => self.reset(),
-            _ => {}
+            96 => self.close(),
+            97 => self.garbage(),
+            _ => self.reset(),
         }
     }
 
@@ -119,6 +118,10 @@ impl Bench {
     }
 
     fn post(&mut self) {
+        // Not so many wait that nobody else gets a turn.
+        if self.waiting.len() >= 3 {
+            return;
+        }
         let (peer, bytes) = (self.below(PEERS) as Peer, 1 + self.below(250) as u32);
         let mode = if self.percent(30) { Mode::Rod } else { Mode::Rud };
         self.message = self.message.wrapping_add(1);
@@ -193,9 +196,9 @@ impl Bench {
             bad = covered > pdc.tx.next;
         }
         let start = known.as_ref().map_or(0, |pdc| pdc.tx.start);
-        let req = [AckRequest::None, AckRequest::Clear, AckRequest::Close][match self.below(10) {
+        let req = [AckRequest::None, AckRequest::Clear, AckRequest::Close][match self.below(40) {
             0 => 2,
-            1 => 1,
+            1..=4 => 1,
             _ => 0,
         }];
         let (cack, psn) = (start.wrapping_add(covered).wrapping_sub(1), start.wrapping_add(place));
@@ -270,7 +273,12 @@ impl Bench {
     }
 
     fn timer(&mut self) {
-        let timers = self.pds.timers();
+        let mut timers = self.pds.timers();
+        // Places come back.
+        let safe: Vec<_> = timers.iter().copied().filter(|(_, timer, _)| *timer == Timer::Safety).collect();
+        if !safe.is_empty() && self.percent(50) {
+            timers = safe;
+        }
         let n = timers.len() as u64;
         let Some((model, timer, _)) = (n > 0).then(|| timers[self.below(n) as usize]) else { return };
         let (id, before) = (self.id(model), self.pdc(model).cloned());
@@ -356,7 +364,7 @@ impl Bench {
     }
 
     fn reset(&mut self) {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && self.percent(30) {
             let function = self.below(2) as Peer;
             self.reset_of(function);
         }

@@ -34,8 +34,8 @@ fn config() -> Config {
         first_window: 4,
         nack_gap: 0,
         nack_max: 3,
-        rto_max: 2,
-        limit: 6,
+        rto_max: 6,
+        limit: 9,
         spray: Policy::Fixed,
         ..Config::default()
     }
@@ -321,7 +321,7 @@ impl Bench {
 #[test]
 fn pdcs_live_as_the_model_says() {
     let mut bench = Bench::new("uet_pdc_test");
-    for _ in 0..9000 {
+    for _ in 0..14_000 {
         bench.event();
         bench.settle();
     }
