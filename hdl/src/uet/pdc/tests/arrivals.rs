@@ -55,6 +55,9 @@ impl Bench {
             assert_eq!((told.get("code"), told.is("own")), (code as u64, own != 0), "{packet:?}");
             assert!(own == 0 || told.id() == self.id(own));
             self.reach(format!("sent {}", code as u64));
+            if closes && code == NackCode::Closing {
+                self.reach("another close");
+            }
         }
         if has(Counter::TrimmedDropped) && before.is_none() && matches!(to, To::Syn(_)) {
             self.reach("trimmed syn");

@@ -57,6 +57,7 @@ pub const WANTED: &[&str] = &[
     "syn of a lingering one",
     "cut to accept",
     "no leave",
+    "another close",
 ];
 
 pub const OK: Response = Response { message: 1, code: ReturnCode::Ok as u8, length: 1, data: None };

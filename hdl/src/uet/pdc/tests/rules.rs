@@ -82,6 +82,16 @@ fn a_full_pool_is_an_answer() {
     assert_eq!(block.ask(pdc_ask::POST, &[("peer", PEER)]).get("verdict"), verdict::OPENED);
 }
 
+/// Neither side takes what is the other's.
+#[test]
+fn each_side_has_its_share() {
+    let mut block = Block::new("uet_pdc_test", &Config { places: 5, share: 2, low: 0, ..config() });
+    let accepted: Vec<u64> = (1..5).map(|peer_id| block.ask(pdc_ask::ARRIVE, &syn(peer_id, 9)).get("verdict")).collect();
+    assert_eq!(accepted, [verdict::OPENED, verdict::OPENED, verdict::REFUSE, verdict::REFUSE]);
+    let opened: Vec<u64> = (1..5).map(|peer| block.ask(pdc_ask::POST, &[("peer", peer)]).get("verdict")).collect();
+    assert_eq!(opened, [verdict::OPENED, verdict::OPENED, verdict::FULL, verdict::FULL]);
+}
+
 /// All lines are free after a reset of the card, and its queries read them.
 #[test]
 fn queries_read_lines_and_a_reset_frees_them() {
