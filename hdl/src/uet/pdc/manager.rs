@@ -45,7 +45,7 @@ enum State {
 
 /// `2^LP` places, `2^LH` chains of the directory. Ports as of [`super::Pdc`].
 #[derive(LogicBlock, BlockDefault)]
-#[demand(LP <= LINE && LP < ID)]
+#[demand(LP <= LINE)]
 pub struct Manager<const LP: usize, const LH: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
