@@ -18,6 +18,7 @@ use crate::switch::tcam::Tcam;
 use crate::switch::verify::Verify;
 use crate::uet::ack::Ack;
 use crate::uet::head;
+use crate::uet::pdc::Pdc;
 use crate::uet::records::Records;
 use crate::uet::source::Source;
 use crate::uet::spray::Spray;
@@ -144,6 +145,7 @@ pub fn tops() -> &'static [Top] {
             "flow_match_w64" 64, Matching::<6, 2>::default();
             "flow_match_w512" 512, Matching::<12, 19>::default();
             "uet_window" None, Window::<10, 9, 13>::default();
+            "uet_pdc" None, Pdc::<10, 11>::default();
             "uet_ack" None, Ack::<10>::default();
             "uet_records" None, Records::<4, 9, 7, 13, 10>::default();
             "uet_source" None, Source::<4, 9, 7, 13, 10>::default();

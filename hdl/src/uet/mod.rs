@@ -3,6 +3,7 @@
 pub mod ack;
 pub mod head;
 pub mod loss;
+pub mod pdc;
 pub mod records;
 pub mod source;
 pub mod spray;

@@ -129,6 +129,7 @@ impl Pds {
                     pdc.wants_close = !pdc.initiator;
                 }
             }
+            Event::Abort { pdc } => self.with(pdc, &mut out, |pdc, cx| pdc.fail(Failure::Reset, cx)),
             Event::Reset => {
                 let ids: Vec<u16> = self.pdcs().map(|pdc| pdc.id).collect();
                 for id in ids {

@@ -142,6 +142,8 @@ pub enum Event {
     Expire { pdc: u16, timer: Timer },
     /// The program wants a PDC of its own closed.
     Close { pdc: u16 },
+    /// The function that a PDC belongs to is reset, and others of this endpoint are not: it ends.
+    Abort { pdc: u16 },
     /// The function is reset: all ends.
     Reset,
 }

@@ -129,6 +129,10 @@ pub struct Loss<const LP: usize, const LW: usize> {
     hole_age: DFF<Bits<32>>,
     rises: DFF<Bits<7>>,
     allowed: DFF<Bits<16>>,
+    unasked: DFF<Bits<UNASKED>>,
+    /// Three times the window; three quarters of it are out.
+    range3: DFF<Bits<34>>,
+    crowded: DFF<Bit>,
     flying: DFF<Bits<32>>,
     upto: DFF<Bits<32>>,
     places: Places,
@@ -159,10 +163,8 @@ pub struct Loss<const LP: usize, const LW: usize> {
     met: Signal<Local, TxRecord>,
     gone: Signal<Local, TxRecord>,
     put: Signal<Local, TxRecord>,
-    unasked: Signal<Local, Bits<UNASKED>>,
     wants: Signal<Local, Bit>,
     full4: Signal<Local, Bits<34>>,
-    range3: Signal<Local, Bits<34>>,
     share: Signal<Local, Bits<32>>,
     plain: Signal<Local, Bit>,
     rise: Signal<Local, Bits<7>>,
@@ -177,7 +179,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, after, ask, line, walk, found, told, own, fresh, trusted, trip, flying, upto);
-        dff_setup!(self, clock, trip_less, trip_below, own_step, quarter_more, hole_age, rises, allowed);
+        dff_setup!(self, clock, trip_less, trip_below, own_step, quarter_more, hole_age, rises, allowed, unasked, range3, crowded);
         clock!(self, clock, lines);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -244,12 +246,11 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.newer.next = self.ask.q.val().rcvd - self.line.q.val().rcvd;
         self.newest.next = self.ask.q.val().sack & (!self.line.q.val().heard | !self.newer.val().get_bit(23));
         self.full4.next = bit_cast::<34, 32>(self.flying.q.val()) << 2;
-        self.range3.next = (bit_cast::<34, 16>(self.line.q.val().range) << 1) + bit_cast::<34, 16>(self.line.q.val().range);
-        self.unasked.next = self.line.q.val().unasked + bit_cast::<UNASKED, 14>(self.gone.val().bytes);
-        self.wants.next = (!self.ask.q.val().more & !self.found.q.val().resends.any())
-            | self.own.q.val().get_bits::<4>(0).all()
-            | (self.unasked.val() >= self.ack_bytes.val())
-            | (self.full4.val() >= self.range3.val());
+        self.range3.d.next = (bit_cast::<34, 16>(self.line.q.val().range) << 1) + bit_cast::<34, 16>(self.line.q.val().range);
+        self.unasked.d.next = self.line.q.val().unasked + bit_cast::<UNASKED, 14>(self.gone.val().bytes);
+        self.wants.next =
+            (!self.ask.q.val().more & !self.found.q.val().resends.any()) | self.own.q.val().get_bits::<4>(0).all() | (self.unasked.q.val() >= self.ack_bytes.val()) | self.crowded.q.val();
+        self.crowded.d.next = self.full4.val() >= self.range3.q.val();
         self.share.next = bit_cast::<32, 28>(self.line.q.val().duplicates) << 4;
         self.plain.next = !(self.met.val().content == content::DATA);
         self.walks.state.next = self.state.q.val();
@@ -417,7 +418,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                 self.told.d.next.ar = true;
                 if self.gone.val().content == content::DATA {
                     self.told.d.next.ar = self.wants.val() | self.gone.val().again;
-                    self.line.d.next.unasked = self.unasked.val();
+                    self.line.d.next.unasked = self.unasked.q.val();
                     if self.wants.val() {
                         self.line.d.next.unasked = bits::<UNASKED>(0);
                     }

@@ -40,6 +40,7 @@ enum State {
     ClearRead,
     ClearMask,
     ClearHits,
+    ClearCount,
     ClearPut,
     /// The bits of a SACK, from two rows: where the first begins.
     Far,
@@ -124,6 +125,8 @@ pub struct Window<const LP: usize, const LW: usize, const LR: usize> {
     /// PSNs still to be cleared; rows still to be emptied.
     left: DFF<Bits<COUNT>>,
     hits: DFF<Bits<64>>,
+    /// Kept answers of this row that go: in a register, since counting them is deep.
+    gone: DFF<Bits<COUNT>>,
     low: DFF<Bits<64>>,
     /// What `at` moves on by: in a register, so that no choice is in front of the sum.
     stride: DFF<Bits<COUNT>>,
@@ -168,7 +171,6 @@ pub struct Window<const LP: usize, const LW: usize, const LR: usize> {
     flips: Signal<Local, Bit>,
     next_place: Signal<Local, Bits<6>>,
     high_shift: Signal<Local, Bits<7>>,
-    gone: Signal<Local, Bits<COUNT>>,
     half: Signal<Local, Bits<64>>,
 }
 
@@ -176,7 +178,7 @@ pub struct Window<const LP: usize, const LW: usize, const LR: usize> {
 impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ask, line, row, at, ahead, facts, told, passed, open, run, mask, left, hits, low, stride);
+        dff_setup!(self, clock, state, ask, line, row, at, ahead, facts, told, passed, open, run, mask, left, hits, gone, low, stride);
         clock!(self, clock, lines, rows);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -213,7 +215,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
         self.moved.b.next = bit_cast::<32, COUNT>(self.stride.q.val());
         self.next_place.next = self.place.val() + self.run.q.val().get_bits::<6>(0);
         self.count.x.next = self.hits.q.val();
-        self.gone.next = bit_cast::<COUNT, 7>(self.count.count.val());
+        self.gone.d.next = bit_cast::<COUNT, 7>(self.count.count.val());
         // The far end of the window, for every second SACK.
         self.far_end.next = bits::<COUNT>(0);
         if self.span.val() > bits::<COUNT>(ROW) {
@@ -409,13 +411,16 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
             State::ClearHits => {
                 self.hits.d.next = self.row.q.val().held & self.mask.q.val();
                 self.stride.d.next = self.step.val();
+                self.state.d.next = State::ClearCount;
+            }
+            State::ClearCount => {
                 self.state.d.next = State::ClearPut;
             }
             State::ClearPut => {
                 self.new_row.next.held = self.row.q.val().held & !self.mask.q.val();
                 self.rows.write_en.next = true;
-                self.told.d.next.freed = self.told.q.val().freed + self.gone.val();
-                self.line.d.next.held = self.line.q.val().held - self.gone.val();
+                self.told.d.next.freed = self.told.q.val().freed + self.gone.q.val();
+                self.line.d.next.held = self.line.q.val().held - self.gone.q.val();
                 self.at.d.next = self.moved.y.val();
                 self.left.d.next = self.left.q.val() - self.step.val();
                 self.state.d.next = State::Clear;
