@@ -1,6 +1,7 @@
 //! `./scripts/test`: runs the test programs that `cargo test --no-run --message-format=json` built, two at a time. cargo runs one after the
 //! other, and most of ours keep one core waiting: a card is made and its simulation runs in one thread.
 use clap::Parser;
+use ferric_sim::world::THREADS;
 use ferric_tests::programs::SKIPPED;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
