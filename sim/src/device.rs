@@ -52,7 +52,11 @@ impl Device for SimDevice {
 
     fn write32(&self, offset: u32, value: u32) {
         let addr = self.address(offset);
-        self.world().cards[self.card].write32(addr, value);
+        let mut w = self.world();
+        if offset == ferric_abi::csr::ADMIN_DOORBELL {
+            w.asks(self.card);
+        }
+        w.cards[self.card].write32(addr, value);
     }
 
     fn write64(&self, offset: u32, value: u64) {

@@ -91,7 +91,8 @@ pub struct World {
     tick_cycles: u64,
     skip_idle: bool,
     rest: bool,
-    /// The card whose answer is awaited, and cycles that another's clock has stood for it.
+    /// Cards that have been given a command ([`World::asks`]) for whose answer nobody has waited yet; the card whose answer is awaited; cycles that another's clock has stood for it.
+    asked: Vec<bool>,
     awaited: Option<usize>,
     stood: u64,
     skip_run: u64,
@@ -125,6 +126,7 @@ impl World {
             tick_cycles: config.tick_cycles.max(1),
             skip_idle: config.skip_idle,
             rest: config.rest,
+            asked: vec![false; config.cards.len()],
             awaited: None,
             stood: 0,
             skip_run: 0,
@@ -229,7 +231,7 @@ impl World {
     fn standing(&mut self) -> Option<usize> {
         let awaited = self.awaited.filter(|_| self.cards.len() == 2)?;
         let other = 1 - awaited;
-        if self.cards[other].instant() || !self.cards[other].rests(self.cycle) {
+        if self.asked[other] || self.cards[other].instant() || !self.cards[other].rests(self.cycle) {
             self.stood = 0;
             return None;
         }
@@ -283,8 +285,14 @@ impl World {
         }
     }
 
+    /// Card `card` is given a command: it does not rest before somebody has waited for the answer.
+    pub fn asks(&mut self, card: usize) {
+        self.asked[card] = true;
+    }
+
     /// `n` cycles, or fewer of cards that rest while card `card` prepares an answer.
     pub fn run_for(&mut self, card: usize, n: u64) {
+        self.asked[card] = false;
         self.awaited = self.rest.then_some(card);
         self.run(n);
         self.awaited = None;
