@@ -95,6 +95,8 @@ pub struct World {
     asked: Vec<bool>,
     awaited: Option<usize>,
     stood: u64,
+    /// All such cycles.
+    rested: u64,
     skip_run: u64,
     capture: Option<Capture>,
     /// Boundary events, when switched on; their cycles are of [`World::elapsed`].
@@ -129,6 +131,7 @@ impl World {
             asked: vec![false; config.cards.len()],
             awaited: None,
             stood: 0,
+            rested: 0,
             skip_run: 0,
             capture: None,
             trace: None,
@@ -145,6 +148,10 @@ impl World {
     /// Cycles that the cards' clocks have made so far: those simulated, and those of the idle time that was skipped.
     pub fn elapsed(&self) -> u64 {
         self.cycle + self.skipped * TICK_CYCLES
+    }
+    /// Cycles in which a card's clock stood, see [`WorldConfig::rest`].
+    pub fn rested(&self) -> u64 {
+        self.rested
     }
     /// Ticks passed so far (idle time included).
     pub fn ticks(&self) -> u64 {
@@ -243,6 +250,7 @@ impl World {
     /// One clock cycle of the cards.
     fn cycle_cards(&mut self) {
         if let Some(other) = self.standing() {
+            self.rested += 1;
             self.cards[1 - other].cycle(self.cycle, self.ticks, &mut self.trace);
             return;
         }

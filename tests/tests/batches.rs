@@ -1,8 +1,9 @@
 //! Queue pairs set up and taken down in batches on whole cards: what it costs, and what is said when the card refuses a command in the middle.
-use ferric_abi::codes::AdminStatus;
-use ferric_driver::{Access, Error, Mtu, QpConfig, QpState, QpType, RtrAttr, RtsAttr, Source, Start};
+use ferric_abi::codes::{AdminStatus, WrOpcode};
+use ferric_driver::qp::{sge, Payload};
+use ferric_driver::{Access, CqeStatus, Error, Mtu, QpConfig, QpState, QpType, RtrAttr, RtsAttr, SendRequest, Source, Start};
 use ferric_sim::{CardConfig, WorldConfig};
-use ferric_tests::pair::{together, Pair, Wire};
+use ferric_tests::pair::{together, Linked, Pair, Wire};
 
 const QKEY: u32 = 0x77;
 
@@ -95,4 +96,31 @@ fn fifteen_queue_pairs_in_one_batch() {
     // What is gone has given back its domain and its completion queue.
     drop(cqs);
     assert_eq!(pair.iommu_faults(), 0);
+}
+
+/// While host 0 does nothing but wait for commands, the other card's clock stands, but when something comes by the wire: a WRITE arrives there, and is acknowledged. With `rest` off no clock stands.
+#[test]
+fn clocks_of_cards_that_rest_stand_until_a_frame_comes() {
+    for rest in [false, true] {
+        let card = CardConfig { width: 64, ..Default::default() };
+        let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], rest, ..Default::default() }).unwrap();
+        let mut l = Linked::on(pair, &QpConfig::default(), &Wire { timeout: 0, ..Wire::default() }, &[7; 3000]).unwrap();
+        let clocks = |pair: &Pair| {
+            let world = pair.world();
+            [world.rested(), world.cycle()]
+        };
+        let before = clocks(&l.pair);
+        let sges = [sge(l.src.addr(), 3000, l.src.lkey())];
+        let request = SendRequest { wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&sges), remote_addr: l.dst.addr(), rkey: l.dst.rkey(), imm: 0, signaled: true, solicited: false };
+        l.qps[0].post_send(&request).unwrap();
+        for _ in 0..20 {
+            l.pair.hosts[0].ctx.counters(0, 1).unwrap();
+        }
+        // Without one more cycle.
+        assert_eq!(l.cqs[0].poll().map(|done| done.status), Some(CqeStatus::Success));
+        assert!(l.dst.to_vec(0, 3000) == [7; 3000]);
+        let now = clocks(&l.pair);
+        let (rested, passed) = (now[0] - before[0], now[1] - before[1]);
+        assert!(if rest { (passed / 2..passed).contains(&rested) } else { rested == 0 }, "{rested} of {passed} cycles");
+    }
 }
