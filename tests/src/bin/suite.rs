@@ -33,7 +33,7 @@ struct Options {
 
 /// Names of programs that start first: the one that builds a copy of the workspace, for `./scripts/test` has cargo check the crates behind it, and cargo lets only one
 /// build at a time into the target folder; then those that take longest, so that none of them runs alone in the end.
-const FIRST: [&str; 7] = ["tests adding", "ferric_hdl", "tests property", "tests functions", "tests srq", "tests order", "sim boundary"];
+const FIRST: [&str; 9] = ["tests adding", "ferric_hdl", "tests switch_flows", "tests property", "tests vxlan_tenants", "tests functions", "tests srq", "tests order", "sim boundary"];
 
 /// Lines of a failed program's log that are repeated at the end, of the first and of the last ones.
 const FAILURE_LINES: usize = 12;
