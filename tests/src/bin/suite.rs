@@ -213,7 +213,7 @@ fn suite(options: &Options) -> Result<bool, String> {
                 };
                 let Some(mut job) = job else { break };
                 // Two cards on two threads are faster where a processor would have nothing to do: elsewhere they take it from another program, and spend a part of it waiting for each other.
-                if behind + 1 >= options.jobs && std::env::var_os(THREADS).is_none() {
+                if options.jobs > 1 && behind + 1 >= options.jobs && std::env::var_os(THREADS).is_none() {
                     job.command.env(THREADS, "1");
                 }
                 run(job, options, &bar, &total);
