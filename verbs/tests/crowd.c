@@ -367,8 +367,8 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	MADE((shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED);
-	/* It keeps the last connection of each function until the next one comes, and nothing else. Which of them it keeps now is a matter of the moment. */
-	int held = descriptors() + processes, holds;
+	/* Nobody has a connection now, and nobody will have one in the end. */
+	int held = descriptors(), holds;
 	struct counts before = count();
 	pid_t pids[MOST];
 	int killed = 0;

@@ -231,6 +231,8 @@ fn accept(listener: UnixListener, seats: Arc<[Seat]>, engine: Handle, stop: Arc<
     let function = seats[0].function.clone();
     let mut visitors: VecDeque<Visitor> = VecDeque::new();
     while !stop.load(Ordering::Relaxed) {
+        // A connection whose session is over is closed here, whether or not another client comes.
+        visitors.retain(|v| !v.thread.is_finished());
         let stream = match listener.accept() {
             Ok((s, _)) if s.set_nonblocking(false).is_ok() => s,
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
@@ -243,7 +245,6 @@ fn accept(listener: UnixListener, seats: Arc<[Seat]>, engine: Handle, stop: Arc<
                 continue;
             }
         };
-        visitors.retain(|v| !v.thread.is_finished());
         if visitors.len() >= VISITORS {
             // Whoever has been silent for longest makes room.
             let oldest = visitors.iter().position(|v| v.silent.load(Ordering::Relaxed)).and_then(|n| visitors.remove(n));
