@@ -4,6 +4,7 @@ The tests ask sysfs for the IP address of a card, and connect two processes by o
 `ferric run` gives, and the process that connects has the second card."""
 import errno
 import ipaddress
+import multiprocessing
 import os
 import sys
 import time
@@ -86,7 +87,12 @@ def on_two_cards(case, connection_resources, test_flow, **others):
         case.syncer = Unhurried(case.syncer)
         test_flow(passive=passive, **arguments)
 
-    two_nodes(case, connection_resources, flow, **others)
+    try:
+        two_nodes(case, connection_resources, flow, **others)
+    finally:
+        # It ends processes that take too long (all, where the connection is to be refused) without waiting for their end, and until then they have the first functions.
+        for process in multiprocessing.active_children():
+            process.join(PATIENCE)
 
 
 work_queues = tests.test_rss_traffic.RssRes.create_wqs

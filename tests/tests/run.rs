@@ -153,6 +153,14 @@ fn killed_processes_cost_the_others_nothing_for_a_minute() {
     crowd("60");
 }
 
+/// A program that closes its card and opens it again has the same function, and so its address.
+#[test]
+fn a_card_opened_again_is_the_same_function() {
+    let _alone = alone();
+    let ran = run(&["--cards", "1"], &[&built("again")]);
+    assert!(ran.status.success() && text(&ran).contains("0 of 160 times another function"), "{}", text(&ran));
+}
+
 /// Twins have the larger tables. `./scripts/bench twin` says how long it takes.
 #[test]
 fn a_thousand_queue_pairs_are_opened() {

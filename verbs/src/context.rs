@@ -5,11 +5,14 @@ use crate::channel::Pipe;
 use crate::config::{guid_of, mac_of, Config, Named};
 use crate::errors::pointer;
 use crate::shared::{lock, Shared};
+use std::convert::Infallible;
 use std::ffi::{c_char, c_int};
 use std::mem::offset_of;
 use std::net::IpAddr;
 use std::ptr::null;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 /// A card that the environment names.
 #[repr(C)]
@@ -22,8 +25,19 @@ pub struct DeviceObject {
     pub named: Named,
     /// Its place in the list.
     pub index: c_int,
-    open: Mutex<Weak<Shared>>,
+    open: Mutex<Open>,
 }
+
+/// A card that is in use, or was.
+#[derive(Default)]
+struct Open {
+    card: Weak<Shared>,
+    /// Hears that the card has been closed, which whoever is the last to let go of it does.
+    closed: Option<Receiver<Infallible>>,
+}
+
+/// How long a card that is being closed may take until it is opened once more all the same.
+const CLOSING: Duration = Duration::from_secs(10);
 
 // Plain data and a lock; the program does not write to devices.
 unsafe impl Send for DeviceObject {}
@@ -53,22 +67,25 @@ impl DeviceObject {
     fn shared(&self) -> Result<Arc<Shared>, c_int> {
         let mut open = lock(&self.open);
         // A card that is gone, or this process's parent's: it may be there again.
-        if let Some(shared) = open.upgrade().filter(|s| !s.driver.device().is_gone()) {
-            return Ok(shared);
+        match open.card.upgrade() {
+            Some(shared) if !shared.driver.device().is_gone() => return Ok(shared),
+            Some(_) => {}
+            // Another thread is just closing it: until then its function is in use, and the card would give this process another one.
+            None => drop(open.closed.take().map(|closed| closed.recv_timeout(CLOSING))),
         }
-        let shared = Shared::open(&self.named)?;
-        *open = Arc::downgrade(&shared);
+        let (shared, closed) = Shared::open(&self.named)?;
+        *open = Open { card: Arc::downgrade(&shared), closed: Some(closed) };
         Ok(shared)
     }
 
     /// This process has it open.
     pub fn in_use(&self) -> bool {
-        lock(&self.open).upgrade().is_some()
+        lock(&self.open).card.upgrade().is_some()
     }
 
     /// Its address on the wire: that of the function that this process has, if it has one already.
     pub fn ip(&self) -> IpAddr {
-        lock(&self.open).upgrade().map_or(self.named.ip, |shared| shared.named.ip)
+        lock(&self.open).card.upgrade().map_or(self.named.ip, |shared| shared.named.ip)
     }
 
     /// Node GUID, as it stands in memory.

@@ -9,9 +9,11 @@ use ferric_driver::vfio::VfioDevice;
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_driver::{Context, Device, Error};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::ffi::c_int;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Locks; a panic of another thread has ended the process already.
@@ -57,6 +59,8 @@ pub struct Shared {
     pub contexts: Mutex<Vec<Arc<Pipe>>>,
     /// Smallest ACK timeout.
     pub least_ack_timeout: u8,
+    /// The last field: when its other end hears that it is gone, the card is closed.
+    _closed: Sender<Infallible>,
 }
 
 /// Opens what is a card by its name only: models, for tests that link this crate.
@@ -68,8 +72,8 @@ pub static MODELS: OnceLock<Opener> = OnceLock::new();
 pub const VECTOR: u16 = 0;
 
 impl Shared {
-    /// Takes a card into use.
-    pub fn open(named: &Named) -> Result<Arc<Self>, c_int> {
+    /// Takes a card into use. The receiver's other end goes when the card has been closed.
+    pub fn open(named: &Named) -> Result<(Arc<Self>, Receiver<Infallible>), c_int> {
         let served = named.target.contains('/');
         let driver = (|| -> Result<Context, Error> {
             let model = MODELS.get().and_then(|open| open(&named.target));
@@ -85,6 +89,7 @@ impl Shared {
         let named = named.on(driver.capabilities().function);
         introduce(&driver, named.ip).errno("own address")?;
         let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
+        let (sender, closed) = channel();
         let shared = Arc::new(Self {
             port: Mutex::new(None),
             eq: Mutex::new(eq),
@@ -98,9 +103,10 @@ impl Shared {
             flow: Mutex::default(),
             contexts: Mutex::default(),
             least_ack_timeout: Config::of_process().least_ack_timeout(served),
+            _closed: sender,
         });
         crate::events::start(&shared)?;
-        Ok(shared)
+        Ok((shared, closed))
     }
 }
 
