@@ -20,6 +20,7 @@ use ferric_driver::{Access, CompletionQueue, CqeStatus, Error, MemoryRegion, QpC
 use ferric_hdl::card::counters;
 use ferric_sim::{Body, CardConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::widths::widths;
 use std::net::IpAddr;
 
 /// Functions that talk.
@@ -196,7 +197,7 @@ fn moved(counts: &FlowCounts, names: &[&str]) {
     }
 }
 
-fn flows_are_told_apart(width: usize) {
+fn flows_are_told_apart_at(width: usize) {
     let mut b = Bench::new(width);
     // Nobody has decided anything: frames pass.
     (0..FUNCTIONS).for_each(|f| b.heard(f));
@@ -247,13 +248,8 @@ fn flows_are_told_apart(width: usize) {
 }
 
 #[test]
-fn flows_are_told_apart_w64() {
-    flows_are_told_apart(64);
-}
-
-#[test]
-fn flows_are_told_apart_w512() {
-    flows_are_told_apart(512);
+fn flows_are_told_apart() {
+    widths(64).into_iter().for_each(|width| flows_are_told_apart_at(width));
 }
 
 /// Without rules the miss action decides about everything; without a decision frames pass; a reset of function 0 forgets all of it.

@@ -18,6 +18,7 @@ use ferric_sim::fabric::Fate;
 use ferric_sim::{Body, CardConfig, WorldConfig};
 use ferric_tests::pair::{Host, Pair};
 use ferric_tests::traffic::pattern;
+use ferric_tests::widths::widths;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 

@@ -60,7 +60,7 @@ fn datagrams(b: &Bench, source: &Source, dip: IpAddr) {
 }
 
 /// A tenant names other senders in its queue pairs, sends tags, RoCE that it may not, and to where tunnels end.
-fn a_function_speaks_for_itself(width: usize) {
+fn a_function_speaks_for_itself_at(width: usize) {
     let mut b = Bench::of(width, 0);
     let ctx = b.pair.hosts[0].ctx.clone();
     // Nobody looks yet.
@@ -118,13 +118,8 @@ fn a_function_speaks_for_itself(width: usize) {
 }
 
 #[test]
-fn a_function_speaks_for_itself_w64() {
-    a_function_speaks_for_itself(64);
-}
-
-#[test]
-fn a_function_speaks_for_itself_w512() {
-    a_function_speaks_for_itself(512);
+fn a_function_speaks_for_itself() {
+    widths(512).into_iter().for_each(|width| a_function_speaks_for_itself_at(width));
 }
 
 /// What the card itself says for a function is verified, too: acknowledges, and answers to ARP.
@@ -275,7 +270,7 @@ fn arp(hardware: Mac, sender: [u8; 4]) -> Vec<u8> {
 }
 
 /// Frames of any kind by a raw queue pair, right ones and wrong ones in turn: those leave as they are and in order, of these nothing does, and each counts once under its cause.
-fn a_raw_queue_is_verified(width: usize) {
+fn a_raw_queue_is_verified_at(width: usize) {
     let mut b = Bench::of(width, 0);
     let ctx = b.pair.hosts[0].ctx.clone();
     // A tunnel of another function, so that there is an underlay.
@@ -357,11 +352,6 @@ fn a_raw_queue_is_verified(width: usize) {
 }
 
 #[test]
-fn a_raw_queue_is_verified_w64() {
-    a_raw_queue_is_verified(64);
-}
-
-#[test]
-fn a_raw_queue_is_verified_w512() {
-    a_raw_queue_is_verified(512);
+fn a_raw_queue_is_verified() {
+    widths(64).into_iter().for_each(|width| a_raw_queue_is_verified_at(width));
 }

@@ -4,7 +4,7 @@ use super::*;
 use ferric_driver::switch::Station;
 
 /// Without entries and rules: the bridge domain's stations say which function a frame is for, and its flood group gets the rest.
-fn stations_lead_to_functions(width: usize) {
+fn stations_lead_to_functions_at(width: usize) {
     let mut b = Bench::new(width);
     let ctx = b.pair.hosts[1].ctx.clone();
     let bridges = |b: &Bench, generation| b.tables.decide(&ctx, &FlowPort { drop_miss: true, generation, bridge: true, ..Default::default() }).unwrap();
@@ -109,7 +109,7 @@ fn stations_fill_their_table() {
 }
 
 /// Tenants with the same MAC address in their domains: a frame finds its own domain's station alone, and one that names another tenant's address finds nobody.
-fn stations_of_tenants(width: usize) {
+fn stations_of_tenants_at(width: usize) {
     let mut b = Bench::new(width);
     for card in 0..2usize {
         let end = |card: usize| (Mac([6, 0, 0, 0, 0, card as u8 + 1]), IpAddr::from([192, 0, 2, card as u8 + 1]));
@@ -149,21 +149,11 @@ fn stations_of_tenants(width: usize) {
 }
 
 #[test]
-fn stations_of_tenants_w64() {
-    stations_of_tenants(64);
+fn stations_of_tenants() {
+    widths(512).into_iter().for_each(|width| stations_of_tenants_at(width));
 }
 
 #[test]
-fn stations_of_tenants_w512() {
-    stations_of_tenants(512);
-}
-
-#[test]
-fn stations_lead_to_functions_w64() {
-    stations_lead_to_functions(64);
-}
-
-#[test]
-fn stations_lead_to_functions_w512() {
-    stations_lead_to_functions(512);
+fn stations_lead_to_functions() {
+    widths(64).into_iter().for_each(|width| stations_lead_to_functions_at(width));
 }

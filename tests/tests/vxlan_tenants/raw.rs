@@ -283,13 +283,8 @@ fn speak(bodies: [Body; 2], width: usize) {
 }
 
 #[test]
-fn raw_queues_of_tenants_w64() {
-    speak([Body::Gateware; 2], 64);
-}
-
-#[test]
-fn raw_queues_of_tenants_w512() {
-    speak([Body::Gateware; 2], 512);
+fn raw_queues_of_tenants() {
+    widths(64).into_iter().for_each(|width| speak([Body::Gateware; 2], width));
 }
 
 #[test]

@@ -127,6 +127,7 @@ pub struct Loss<const LP: usize, const LW: usize> {
     own_step: DFF<Bits<32>>,
     quarter_more: DFF<Bits<32>>,
     hole_age: DFF<Bits<32>>,
+    top: DFF<Bits<64>>,
     rises: DFF<Bits<7>>,
     allowed: DFF<Bits<16>>,
     unasked: DFF<Bits<UNASKED>>,
@@ -179,7 +180,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, after, ask, line, walk, found, told, own, fresh, trusted, trip, flying, upto);
-        dff_setup!(self, clock, trip_less, trip_below, own_step, quarter_more, hole_age, rises, allowed, unasked, range3, crowded);
+        dff_setup!(self, clock, trip_less, trip_below, own_step, quarter_more, hole_age, top, rises, allowed, unasked, range3, crowded);
         clock!(self, clock, lines);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -237,10 +238,11 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         self.trip_less.d.next = self.waited.y.val();
         self.trip_below.d.next = self.waited.below.val();
         self.allowed.d.next = self.open.val();
-        // How many PSNs a SACK speaks of: up to its highest bit.
+        // How many PSNs a SACK speaks of: up to its highest bit. Two cycles behind the order, which is before anybody asks.
         self.mirror.x.next = self.ask.q.val().bitmap;
         self.highest.x.next = self.mirror.y.val();
-        self.number.x.next = self.highest.y.val();
+        self.top.d.next = self.highest.y.val();
+        self.number.x.next = self.top.q.val();
         self.rise.next = self.whole.val() - bit_cast::<7, 6>(self.number.y.val());
         self.rises.d.next = self.rise.val();
         self.newer.next = self.ask.q.val().rcvd - self.line.q.val().rcvd;

@@ -218,6 +218,7 @@ impl Logic for Judge {
         } else if (self.a.val().control == ControlType::Credit as u64) | (self.a.val().control == ControlType::CreditRequest as u64) {
             // Congestion management, which is not there.
             self.arrival.d.next.verdict = bits::<4>(verdict::DROP);
+            self.arrival.d.next.stat = bits::<STAT_BITS>(stat::IGNORED);
         } else if !((self.a.val().control == ControlType::CloseRequest as u64) & self.f.val().initiator) {
             self.arrival.d.next.verdict = bits::<4>(verdict::REFUSE);
             self.arrival.d.next.code = bits::<8>(NackCode::Unexpected as u64);
@@ -252,6 +253,7 @@ impl Logic for Judge {
             }
         } else if self.f.val().unknown {
             self.answer.d.next.verdict = bits::<4>(verdict::DROP);
+            self.answer.d.next.stat = bits::<STAT_BITS>(stat::UNKNOWN_NACK);
         } else if self.a.val().stale {
             self.answer.d.next.verdict = bits::<4>(verdict::STALE);
             self.answer.d.next.stat = bits::<STAT_BITS>(stat::STALE);

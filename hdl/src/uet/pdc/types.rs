@@ -100,7 +100,7 @@ pub mod stage {
 }
 
 /// Bits of `Pdc::stat`.
-pub const STAT_BITS: usize = 20;
+pub const STAT_BITS: usize = 22;
 /// What they count.
 pub const STATS: [&str; STAT_BITS] = [
     "uet_pdc_opened",
@@ -123,6 +123,8 @@ pub const STATS: [&str; STAT_BITS] = [
     "uet_pdc_bad_ack",
     "uet_pdc_stale",
     "uet_pdc_failed",
+    "uet_pdc_ignored",
+    "uet_pdc_unknown_nack",
 ];
 
 /// The bit of each.
@@ -147,6 +149,10 @@ pub mod stat {
     pub const BAD_ACK: u64 = 1 << 17;
     pub const STALE: u64 = 1 << 18;
     pub const FAILED: u64 = 1 << 19;
+    /// A control packet of congestion management, which is not there.
+    pub const IGNORED: u64 = 1 << 20;
+    /// A NACK with a code that is none.
+    pub const UNKNOWN_NACK: u64 = 1 << 21;
     /// A close that is refused because messages of ours are open.
     pub const FAILED_REFUSED: u64 = FAILED | REFUSED;
     /// A NACK that says that there is no room.

@@ -48,6 +48,7 @@ impl Bench {
             () if lingers && has(Counter::DuplicateDropped) => verdict::DROP,
             () => verdict::DONE,
         };
+        self.ignored += u64::from(expected == verdict::DROP && has(Counter::Ignored));
         let told = self.block.ask(pdc_ask::ARRIVE, &order);
         assert_eq!(told.get("verdict"), expected, "{packet:?} {trim:?} for {before:?}: {actions:?}");
         self.reach(format!("arrive {expected}"));

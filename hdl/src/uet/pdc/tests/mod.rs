@@ -133,6 +133,8 @@ struct Bench {
     /// Start_PSN that a place had last; places that were used.
     starts: BTreeMap<u16, u32>,
     reused: u64,
+    /// Control packets that are ignored.
+    ignored: u64,
     message: u16,
     /// Ids that peers have used.
     theirs: u16,
@@ -146,7 +148,7 @@ impl Bench {
     fn new(name: &str) -> Self {
         let (block, pds) = (Block::new(name, &config()), Pds::new(Arc::new(config())));
         let (live, gone, waiting, delivered, starts, counters, reached) = Default::default();
-        Self { block, pds, live, gone, waiting, delivered, starts, reused: 0, message: 0, theirs: 1, counters, reached, quiet: 0 }
+        Self { block, pds, live, gone, waiting, delivered, starts, reused: 0, ignored: 0, message: 0, theirs: 1, counters, reached, quiet: 0 }
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -357,4 +359,6 @@ fn pdcs_live_as_the_model_says() {
     }
     assert_eq!(bench.block.stat("uet_pdc_reused"), bench.reused);
     assert!(bench.reused > 100);
+    assert_eq!(bench.block.stat("uet_pdc_ignored"), bench.ignored);
+    assert!(bench.ignored > 0);
 }

@@ -51,11 +51,12 @@ fn codes_that_are_not_there_end_nothing() {
     let mut block = Block::new("uet_pdc_test", &single());
     let told = block.ask(pdc_ask::POST, &[("peer", PEER)]);
     let id = told.get("line.id");
-    for code in (0..=255u8).filter(|code| NackCode::from_u8(*code).is_none()) {
-        let told = block.ask(pdc_ask::NACK, &[("peer", PEER), ("id", id), ("peer_id", 9), ("code", code.into())]);
+    let none: Vec<u8> = (0..=255u8).filter(|code| NackCode::from_u8(*code).is_none()).collect();
+    for code in &none {
+        let told = block.ask(pdc_ask::NACK, &[("peer", PEER), ("id", id), ("peer_id", 9), ("code", (*code).into())]);
         assert_eq!((told.get("verdict"), told.get("line.stage")), (verdict::DROP, stage::SYN), "code {code:x}");
     }
-    assert_eq!(block.stat("uet_pdc_failed"), 0);
+    assert_eq!(["uet_pdc_failed", "uet_pdc_unknown_nack"].map(|name| block.stat(name)), [0, none.len() as u64]);
 }
 
 /// A full pool answers, however often it is asked, and whoever makes room is used.
