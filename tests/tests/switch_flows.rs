@@ -249,7 +249,7 @@ fn flows_are_told_apart_at(width: usize) {
 
 #[test]
 fn flows_are_told_apart() {
-    widths(64).into_iter().for_each(|width| flows_are_told_apart_at(width));
+    widths(64).into_iter().for_each(flows_are_told_apart_at);
 }
 
 /// Without rules the miss action decides about everything; without a decision frames pass; a reset of function 0 forgets all of it.

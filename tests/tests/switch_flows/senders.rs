@@ -119,7 +119,7 @@ fn a_function_speaks_for_itself_at(width: usize) {
 
 #[test]
 fn a_function_speaks_for_itself() {
-    widths(512).into_iter().for_each(|width| a_function_speaks_for_itself_at(width));
+    widths(512).into_iter().for_each(a_function_speaks_for_itself_at);
 }
 
 /// What the card itself says for a function is verified, too: acknowledges, and answers to ARP.
@@ -353,5 +353,5 @@ fn a_raw_queue_is_verified_at(width: usize) {
 
 #[test]
 fn a_raw_queue_is_verified() {
-    widths(64).into_iter().for_each(|width| a_raw_queue_is_verified_at(width));
+    widths(64).into_iter().for_each(a_raw_queue_is_verified_at);
 }

@@ -150,10 +150,10 @@ fn stations_of_tenants_at(width: usize) {
 
 #[test]
 fn stations_of_tenants() {
-    widths(512).into_iter().for_each(|width| stations_of_tenants_at(width));
+    widths(512).into_iter().for_each(stations_of_tenants_at);
 }
 
 #[test]
 fn stations_lead_to_functions() {
-    widths(64).into_iter().for_each(|width| stations_lead_to_functions_at(width));
+    widths(64).into_iter().for_each(stations_lead_to_functions_at);
 }
