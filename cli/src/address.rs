@@ -2,7 +2,6 @@
 use crate::party::{mac_of, Trouble};
 use ferric_abi::csr::STATIONS;
 use ferric_driver::device::Device;
-use ferric_driver::types::Mac;
 use ferric_driver::{Address, Config, Context, Error};
 use std::io::Write;
 use std::net::IpAddr;
@@ -24,11 +23,6 @@ pub struct Options {
     pub find: Vec<IpAddr>,
 }
 
-/// A MAC address as people write it.
-pub fn text(mac: Mac) -> String {
-    mac.0.map(|b| format!("{b:02x}")).join(":")
-}
-
 /// Sets the addresses and finds the neighbours; the card answers until what is returned is dropped.
 pub fn run(device: Arc<dyn Device>, o: &Options, out: &mut impl Write) -> Result<Context, Trouble> {
     let fail = |e: std::io::Error| Trouble::Peer(e.to_string());
@@ -40,11 +34,11 @@ pub fn run(device: Arc<dyn Device>, o: &Options, out: &mut impl Write) -> Result
         // A function has a few MAC addresses only: the others share the first.
         let mac = mac_of(if number < STATIONS { *ip } else { o.ip[0] });
         ctx.set_address(number, Address { ip: *ip, mac, vlan: o.vlan })?;
-        writeln!(out, "{ip} is here, at {}", text(mac)).map_err(fail)?;
+        writeln!(out, "{ip} is here, at {}", mac).map_err(fail)?;
     }
     for ip in &o.find {
         let number = o.ip.iter().position(|own| own.is_ipv4() == ip.is_ipv4()).ok_or_else(|| Trouble::Peer(format!("say an address of our own (--ip) of the family of {ip}, to ask from")))?;
-        writeln!(out, "{ip} is at {}", text(ctx.resolve(number as u32, *ip)?)).map_err(fail)?;
+        writeln!(out, "{ip} is at {}", ctx.resolve(number as u32, *ip)?).map_err(fail)?;
     }
     out.flush().map_err(fail)?;
     Ok(ctx)

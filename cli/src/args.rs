@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{address, dump, interop, pingpong, run, serve, target, vf};
+use crate::{address, dump, interop, pingpong, run, serve, switch, target, vf};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -108,6 +108,12 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: vf::Command,
+    },
+    /// The flow switch and the tunnels of a card, which its physical function's owner holds
+    Switch {
+        /// What to do.
+        #[command(subcommand)]
+        command: switch::Command,
     },
     /// Simulated cards
     Card {

@@ -50,7 +50,7 @@ const FEW: u32 = 64;
 /// An address of a function in words.
 fn address((function, number, a): &(u32, u32, Address)) -> String {
     let vlan = a.vlan.map_or(String::new(), |vid| format!(",vlan={vid}"));
-    format!("function={function},number={number},ip={},mac={}{vlan}", a.ip, crate::address::text(a.mac))
+    format!("function={function},number={number},ip={},mac={}{vlan}", a.ip, a.mac)
 }
 
 /// Prints objects as `name value` lines.

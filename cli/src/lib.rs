@@ -13,6 +13,7 @@ pub mod pingpong;
 pub mod run;
 pub mod selftest;
 pub mod serve;
+pub mod switch;
 pub mod target;
 pub mod vf;
 
@@ -57,6 +58,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Address(options) => run_address(options),
         Command::Pingpong(options) => run_pingpong(options),
         Command::Interop(options) => run_interop(options),
+        Command::Switch { command } => switch::run(command),
         Command::Vf { command } => vf::run(&sysfs, command),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
         Command::Card { command: CardCommand::Dump(options) } => dump::run(options),

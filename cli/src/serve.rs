@@ -44,7 +44,7 @@ pub struct Options {
     /// Functions of each card, which is how many processes may share it: 4 to 64, a power of two. Others than 4 are for twins only; each but function 0 has its share of the card's tables.
     #[arg(long, default_value_t = FUNCTIONS, value_parser = functions, requires = "twin")]
     pub functions: u16,
-    /// The card: `roce`, or `vxlan`, which is the end of tunnels (docs/engines.md).
+    /// The card: `roce`; `vxlan`, which is the end of tunnels; or `switch`, which has flow tables, too, and is of gateware only (docs/engines.md, docs/switch.md).
     #[arg(long, default_value = ferric_sim::CardConfig::default().engines, value_parser = engines)]
     pub engines: &'static str,
     /// Socket of a virtio network function, for a guest's stock driver (docs/virtio.md); several times for several. `1:PATH`: of the second card. Beside twins only: it is the golden model, or see --gateware.
@@ -84,7 +84,7 @@ pub fn functions(text: &str) -> Result<u16, String> {
 }
 
 fn engines(text: &str) -> Result<&'static str, String> {
-    ["roce", "vxlan"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce and vxlan".into())
+    ["roce", "vxlan", "switch"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce, vxlan and switch".into())
 }
 
 /// A feature's bit as a mask.
@@ -191,6 +191,11 @@ pub fn raise_descriptors() -> Option<libc::rlimit> {
 /// What [`wait`] says of a simulation that has died.
 pub const PANIC: &str = "the simulation has ended with a panic; its message is above";
 
+/// Whether one of the signals of [`catch_signals`] has come.
+pub fn stopped() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// From now on SIGINT and SIGTERM end [`wait`] instead of the process.
 pub fn catch_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -204,7 +209,7 @@ pub fn wait(end: &str, died: impl Fn() -> bool) -> Result<(), Error> {
     println!("ready");
     // A script reads this through a pipe.
     let _ = std::io::stdout().flush();
-    while !STOP.load(Ordering::Relaxed) {
+    while !stopped() {
         if died() {
             return Err(Error::Serve(end.into()));
         }
@@ -226,6 +231,9 @@ fn network(c: &NetCounters) -> serde_json::Value {
 pub fn run(options: &Options) -> Result<(), Error> {
     catch_signals();
     raise_descriptors();
+    if options.twin && options.engines == "switch" {
+        return Err(Error::Serve("twins have no flow tables: serve the card `switch` without --twin".into()));
+    }
     if options.vfs >= FUNCTIONS && !options.twin {
         return Err(Error::Serve(format!("gateware has up to {} virtual functions; with --twin there may be {}", FUNCTIONS - 1, MOST_FUNCTIONS - 1)));
     }

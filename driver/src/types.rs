@@ -41,6 +41,27 @@ impl Mac {
     }
 }
 
+/// A text that is no MAC address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a MAC address: six bytes in hexadecimal with colons between them")]
+pub struct NoMac(String);
+
+impl std::str::FromStr for Mac {
+    type Err = NoMac;
+
+    fn from_str(text: &str) -> Result<Self, NoMac> {
+        let byte = |b: &str| u8::from_str_radix(b, 16).ok().filter(|_| b.len() == 2 && b.bytes().all(|c| c.is_ascii_hexdigit()));
+        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+        bytes.and_then(|b| b.try_into().ok()).map(Mac).ok_or_else(|| NoMac(text.into()))
+    }
+}
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(n, b)| write!(f, "{}{b:02x}", if n == 0 { "" } else { ":" }))
+    }
+}
+
 /// Where packets of a queue pair go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
@@ -143,4 +164,19 @@ pub struct Capabilities {
     pub max_inline: u32,
     /// Transport and feature bits (CAPS3).
     pub features: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mac_addresses_are_read_and_written() {
+        let mac = Mac([0x52, 0x54, 0, 0, 0, 10]);
+        assert_eq!("52:54:00:00:00:0a".parse(), Ok(mac));
+        assert_eq!(mac.to_string(), "52:54:00:00:00:0a");
+        for bad in ["52:54:00", "5:4:0:0:0:0", "", "52:54:00:00:00:0g", "52:54:00:00:00:+a", "52:54:00:00:00:0a:0b"] {
+            assert_eq!(bad.parse::<Mac>(), Err(NoMac(bad.into())));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::DataLink;
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,6 +51,11 @@ impl Capture {
     /// Writes a frame seen `nanos` after the start.
     pub fn frame_at(&mut self, nanos: u64, direction: u32, frame: &[u8]) -> Result<(), Error> {
         self.block(nanos / CYCLE_NS, direction, frame, None)
+    }
+
+    /// Everything that was written is in the file behind this, for whoever reads it meanwhile.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.writer.get_mut().flush().map_err(|e| Error::Capture(e.to_string()))
     }
 
     fn block(&mut self, cycle: u64, direction: u32, frame: &[u8], comment: Option<&str>) -> Result<(), Error> {

@@ -1,4 +1,7 @@
 //! The `ferric` command as a user runs it, on served cards.
+#[path = "command/switch.rs"]
+mod switch;
+
 use ferric_tests::served::{alone, looped, scratch, Ferric};
 use serde_json::Value;
 use std::net::UdpSocket;

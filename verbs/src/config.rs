@@ -89,7 +89,7 @@ impl Config {
         let neighbours = list("FERRIC_NEIGHBOURS")
             .iter()
             .filter_map(|text| {
-                let pair = text.split_once('=').and_then(|(ip, mac)| Some((ip.parse().ok()?, parse_mac(mac)?)));
+                let pair = text.split_once('=').and_then(|(ip, mac)| Some((ip.parse().ok()?, mac.parse().ok()?)));
                 if pair.is_none() {
                     log::error!("FERRIC_NEIGHBOURS: `{text}` is not IP=MAC");
                 }
@@ -135,11 +135,6 @@ fn default_ip(target: &str) -> IpAddr {
     // FNV-1a; 0 and 255 stay out of the last place.
     let h = target.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     IpAddr::V4(Ipv4Addr::new(10, (h >> 16) as u8, (h >> 8) as u8, (h as u8).clamp(1, 254)))
-}
-
-fn parse_mac(text: &str) -> Option<Mac> {
-    let bytes: Option<Vec<u8>> = text.split(':').map(|b| u8::from_str_radix(b, 16).ok()).collect();
-    bytes?.try_into().ok().map(Mac)
 }
 
 /// The locally administered MAC address that a Ferric card has with an IP address.

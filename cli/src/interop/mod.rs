@@ -27,8 +27,8 @@ pub struct Options {
     #[arg(long, required = true)]
     pub ip: Vec<IpAddr>,
     /// The peer's MAC address [default: the card asks for it].
-    #[arg(long, value_parser = crate::pingpong::mac)]
-    pub peer_mac: Option<[u8; 6]>,
+    #[arg(long)]
+    pub peer_mac: Option<Mac>,
     /// The card is the end of a VXLAN tunnel to the peer: VNI,MAC,IP,PEER-MAC,PEER-IP of the underlay.
     #[arg(long, value_parser = tunnel)]
     pub tunnel: Option<TunnelConfig>,
@@ -52,11 +52,12 @@ pub struct Options {
     pub json: bool,
 }
 
-fn tunnel(text: &str) -> Result<TunnelConfig, String> {
+/// A tunnel as `VNI,MAC,IP,PEER-MAC,PEER-IP` of the underlay.
+pub(crate) fn tunnel(text: &str) -> Result<TunnelConfig, String> {
     let parts: Vec<&str> = text.split(',').collect();
     let [vni, mac, local, next_hop, remote] = parts[..] else { return Err("a tunnel is VNI,MAC,IP,PEER-MAC,PEER-IP".into()) };
     let address = |text: &str| text.parse::<IpAddr>().map_err(|e| format!("`{text}`: {e}"));
-    let station = |text: &str| crate::pingpong::mac(text).map(Mac);
+    let station = |text: &str| text.parse::<Mac>().map_err(|e| e.to_string());
     let vni = vni.parse().map_err(|e| format!("`{vni}` is no VNI: {e}"))?;
     Ok(TunnelConfig::new(vni, station(mac)?, address(local)?, station(next_hop)?, address(remote)?))
 }
@@ -83,7 +84,7 @@ pub struct Row {
 /// Plays the table; one row for each case. `each` hears of it at once.
 pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> Result<Vec<Row>, Trouble> {
     let patience = Duration::from_secs(o.patience.max(1));
-    let mut bench = Bench::open(device, o.peer_mac.map(Mac), &o.ip, o.tunnel.as_ref(), patience)?;
+    let mut bench = Bench::open(device, o.peer_mac, &o.ip, o.tunnel.as_ref(), patience)?;
     let stream = TcpStream::connect(o.connect).map_err(|e| Trouble::Peer(format!("{}: {e}; does the peer run there?", o.connect)))?;
     stream.set_read_timeout(Some(patience + Duration::from_secs(30))).map_err(peer_error)?;
     stream.set_nodelay(true).map_err(peer_error)?;

@@ -16,4 +16,4 @@ mod sets;
 pub use flows::{FlowTables, Packets, Station};
 pub use port::FlowPort;
 pub use senders::Sender;
-pub use sets::FlowSet;
+pub use sets::{FlowSet, Standing};

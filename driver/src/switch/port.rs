@@ -44,12 +44,13 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// The program has written a line itself, or cleared it.
+    /// The program has written a line itself, or cleared it, be it one of a set.
     pub(super) fn told(&mut self, line: u16, there: bool) {
         if there {
             self.own.insert(line);
         } else {
             self.own.remove(&line);
+            self.of.iter_mut().for_each(|of| _ = of.remove(&line));
         }
     }
 

@@ -23,7 +23,35 @@ pub struct FlowSet {
     pub stations: Vec<(u16, Mac, Station)>,
 }
 
+/// Where a set stands in the card: what [`FlowTables::remove`], [`FlowTables::clear_rule`] and [`FlowTables::used`] want to know of its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Its generation.
+    pub generation: u8,
+    /// Lines of its actions, in their order.
+    pub actions: Vec<u16>,
+    /// Numbers of its wildcard rules, in their order.
+    pub rules: Vec<usize>,
+}
+
 impl FlowTables {
+    /// Where the set stands that [`FlowTables::replace_all`] has put there; `None`: it has put none there. What was taken out of it since then is not in it any more, and rules that were added to its
+    /// generation are.
+    pub fn live(&self) -> Option<Standing> {
+        let generation = self.sets.live?.generation;
+        Some(Standing { generation, actions: self.sets.of[usize::from(generation)].iter().copied().collect(), rules: self.rules.of(Some(generation)) })
+    }
+
+    /// Lines of the action table that no set has and no program has written, in order.
+    pub fn free_actions(&self) -> Vec<u16> {
+        self.sets.free(self.lines)
+    }
+
+    /// Numbers that no wildcard rule has, in order.
+    pub fn free_rules(&self) -> Vec<usize> {
+        self.rules.of(None)
+    }
+
     /// Puts a set of rules in the place of the one that an earlier call has put there, under traffic: every frame is treated wholly by the old set or by the new one. `port` says the rest of what is done with
     /// frames; its generation is chosen here, and is what comes back. Generations that [`FlowTables::insert`] and its like have filled by hand are left alone only if they are not the next one after the set
     /// that decides (0 behind none). Lines of [`FlowTables::set_action`], and flood groups, are common to all sets.

@@ -48,9 +48,9 @@ fn refused(verdict: Verdict, kind: u8, cause: SwitchCause) -> Verdict {
     verdict.with_kind(kind).with_cause(cause as u8)
 }
 
-/// What an action says about the frame with this key. The changes that it orders stay in the verdict whatever becomes of the frame.
-fn of_action(begun: Verdict, action: &Action, key: &FlowKey, facts: &Facts) -> Verdict {
-    let verdict = begun
+/// What an action orders, whatever the frame.
+pub fn orders(begun: Verdict, action: &Action) -> Verdict {
+    begun
         .with_kind(action.kind())
         .with_number(action.number())
         .with_encap(action.encap())
@@ -63,7 +63,12 @@ fn of_action(begun: Verdict, action: &Action, key: &FlowKey, facts: &Facts) -> V
         .with_count(action.count())
         .with_dec_ttl(action.dec_ttl())
         .with_write_dscp(action.write_dscp())
-        .with_dscp(action.dscp());
+        .with_dscp(action.dscp())
+}
+
+/// What an action says about the frame with this key. The changes that it orders stay in the verdict whatever becomes of the frame.
+fn of_action(begun: Verdict, action: &Action, key: &FlowKey, facts: &Facts) -> Verdict {
+    let verdict = orders(begun, action);
     if action.no_roce() && facts.roce {
         return refused(verdict, destination::DROP, SwitchCause::RoceDenied);
     }

@@ -18,7 +18,7 @@ pub enum Fate {
 }
 
 /// The action changes the frame or copies it. Nobody does that on the receive side. Counting and the class change nothing that anybody gets.
-fn changes(verdict: &Verdict) -> bool {
+pub fn changes(verdict: &Verdict) -> bool {
     let edits = verdict.encap() != 0 || verdict.rewrite() != 0 || verdict.tag_op() != tag_op::NONE || verdict.dec_ttl() || verdict.write_dscp();
     edits || verdict.mirror() != 0 || verdict.sample() != 0
 }

@@ -6,7 +6,7 @@ use super::flow::{Field, Flow, Masked, Match};
 use super::key::masked;
 use super::tables::{class_of_type, profile, PortKind, Rule, GENERATIONS};
 use super::Switch;
-use ferric_abi::switch::FlowKey;
+use ferric_abi::switch::{Action, FlowKey};
 use ferric_abi::wire::ethertype;
 
 /// Where a flow's entry may stand.
@@ -56,24 +56,47 @@ pub struct TunnelPort {
     pub endpoint: u8,
 }
 
+/// A flow as the tables' lines have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// It is about frames from the wire, else about what a function sends.
+    pub inbound: bool,
+    /// Its bits of the key, and which of them count.
+    pub key: FlowKey,
+    /// Ones where bits count.
+    pub mask: FlowKey,
+    /// What is done; lines of other tables that it names have been made.
+    pub action: Action,
+    /// The profile (port class and packet class) that its frames are of, if they are all of one.
+    pub profile: Option<usize>,
+}
+
 impl Switch {
-    /// Installs a flow. `tunnels` says which ports of the text are tunnels. Line of its action.
+    /// What a flow is in the tables. `tunnels` says which ports of the text are tunnels.
     ///
     /// # Errors
     /// The reason why the flow stays in software; the tables are then as before, but for lines that nothing leads to.
-    pub fn install(&mut self, flow: &Flow, room: Room, tunnels: &[TunnelPort]) -> Result<u16, NotOffloaded> {
+    pub fn compile(&mut self, flow: &Flow, tunnels: &[TunnelPort]) -> Result<Compiled, NotOffloaded> {
         let inbound = self.is_inbound(&flow.matches, tunnels)?;
         let ttl = actions::lessens_ttl(flow);
         let (key, mask) = self.key_of(&flow.matches, ttl, tunnels)?;
         let action = self.action_of(flow, ttl, tunnels)?;
-        let classes = self.profiles_of(&flow.matches, inbound);
+        Ok(Compiled { inbound, key, mask, action, profile: self.profiles_of(&flow.matches, inbound) })
+    }
+
+    /// Installs a flow: [`Switch::compile`], and a place for it. Line of its action.
+    ///
+    /// # Errors
+    /// As of [`Switch::compile`].
+    pub fn install(&mut self, flow: &Flow, room: Room, tunnels: &[TunnelPort]) -> Result<u16, NotOffloaded> {
+        let Compiled { inbound, key, mask, action, profile } = self.compile(flow, tunnels)?;
         let generation = self.tables.generation;
         let direction = if inbound { &mut self.tables.inbound } else { &mut self.tables.outbound };
         let line = u16::try_from(direction.actions.len()).map_err(|_| NotOffloaded::Room("action"))?;
         direction.actions.push(Some(action));
         let profiles = &mut direction.profiles[usize::from(generation) % GENERATIONS];
-        let exact = room == Room::Any && classes.is_some_and(|class| profiles[class].is_none_or(|profile| profile == mask));
-        if let Some(class) = classes.filter(|_| exact) {
+        let exact = room == Room::Any && profile.is_some_and(|class| profiles[class].is_none_or(|profile| profile == mask));
+        if let Some(class) = profile.filter(|_| exact) {
             profiles[class] = Some(mask);
             direction.exact.insert((masked(&key, &mask).0, generation), line);
         } else {

@@ -15,7 +15,7 @@ pub mod session;
 pub mod sriov;
 pub mod virtio;
 
-pub use server::{Endpoint, ServeConfig, Server};
+pub use server::{listen, Endpoint, ServeConfig, Server};
 
 use std::time::Duration;
 

@@ -193,8 +193,8 @@ fn function(endpoint: &Endpoint, config: &ServeConfig) -> Function {
     }
 }
 
-/// A listening socket at `path`, in place of one that nobody listens to any more.
-fn listen(path: &Path) -> Result<UnixListener, Error> {
+/// A listening socket at `path`, in place of one that nobody listens to any more; it does not block. Errors: somebody serves there, or there is something that is no socket.
+pub fn listen(path: &Path) -> Result<UnixListener, Error> {
     let shown = path.display();
     if let Ok(found) = path.symlink_metadata() {
         // A plain file refuses connections just as a dead socket does.

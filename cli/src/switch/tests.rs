@@ -1,0 +1,116 @@
+//! What the book says of flows, without a card.
+use super::book::{id, ufid, Book, Refusal};
+use super::trace;
+use ferric_abi::switch::destination;
+use ferric_driver::switch::FlowPort;
+use ferric_driver::types::Mac;
+use ferric_driver::TunnelConfig;
+use ferric_model::switch::flow::parse;
+
+fn tunnel(vni: u32, far: u8) -> TunnelConfig {
+    TunnelConfig::new(vni, Mac([2, 0, 0, 0, 0, 1]), [10, 1, 0, 1].into(), Mac([2, 0, 0, 0, 0, far]), [10, 1, 0, far].into())
+}
+
+/// Four functions; 1 and 2 have tunnels from one address to another one, 3 one from anybody.
+fn book() -> Book {
+    let open = TunnelConfig { any_remote: true, ..tunnel(300, 3) };
+    Book { functions: 4, tunnels: [(1, tunnel(100, 2)), (2, tunnel(200, 2)), (3, open)].into(), ..Default::default() }
+}
+
+fn compile(matches: &str, actions: &str) -> Result<super::book::Line, Refusal> {
+    let book = book();
+    book.compile(&parse::flow(matches, actions, &book.names()).expect("the text is right"))
+}
+
+const HOST: &str = "eth_type(0x0800),ipv4(dst=192.168.7.8,frag=no)";
+
+#[test]
+fn flows_are_lines_of_the_card() {
+    let plain = compile(&format!("in_port(uplink),{HOST}"), "f1").unwrap();
+    // Through no tunnel: remote endpoint 0, and that counts.
+    assert_eq!((plain.key.in_port(), plain.key.remote(), plain.mask.remote() != 0, plain.mask.domain(), plain.class, plain.v6), (1, 0, true, 0, Some(2), false));
+    assert_eq!((plain.action.kind(), plain.action.number(), plain.action.count()), (destination::PORT, 9, true));
+    // Two networks behind one address: domain and remote endpoint are the function's.
+    for (vni, function) in [(100, 1), (200, 2)] {
+        let line = compile(&format!("tunnel(tun_id={vni:#x},src=10.1.0.2,dst=10.1.0.1,ttl=0/0),in_port(vxlan),{HOST}"), "drop").unwrap();
+        assert_eq!((line.key.domain(), line.key.remote(), line.action.kind()), (function + 1, function + 1, destination::DROP), "{vni}");
+        assert!(line.mask.domain() != 0 && line.mask.remote() != 0);
+    }
+    assert!(compile("in_port(1),eth_type(0x86dd),ipv6(proto=6)", "8").unwrap().v6);
+}
+
+#[test]
+fn what_the_card_cannot_do_is_refused() {
+    let refused = |matches: &str, actions: &str| compile(matches, actions).unwrap_err();
+    assert_eq!(refused("in_port(f1),eth_type(0x0800)", "f2"), Refusal::Sent);
+    assert_eq!(refused(&format!("in_port(uplink),{HOST}"), "push_vlan(vid=5,pcp=0),f1"), Refusal::Unable);
+    assert_eq!(refused(&format!("in_port(uplink),{HOST}"), "f1,f2"), Refusal::Unable);
+    assert!(matches!(refused(&format!("in_port(uplink),{HOST}"), "40"), Refusal::Port(40) | Refusal::Tables(_)));
+    let through = |rest: &str| format!("tunnel({rest},ttl=0/0),in_port(vxlan),{HOST}");
+    assert_eq!(refused(&through("tun_id=0x65,dst=10.1.0.1"), "f1"), Refusal::Tunnel);
+    assert_eq!(refused(&through("tun_id=0x64,dst=10.1.0.9"), "f1"), Refusal::Tunnel);
+    assert_eq!(refused(&through("tun_id=0x64,src=10.1.0.9"), "f1"), Refusal::Tunnel);
+    assert_eq!(refused(&through("tun_id=0x12c,src=10.1.0.3"), "f1"), Refusal::AnyRemote);
+    assert!(compile(&through("tun_id=0x12c"), "f1").is_ok());
+    assert!(refused("in_port(uplink),eth_type(0x0800),ct_state(+trk)", "f1").to_string().contains("ct_state"));
+}
+
+#[test]
+fn one_match_is_one_flow() {
+    let mut book = book();
+    let flow = |text: &str| parse::flow(text, "f1", &book.names()).unwrap();
+    let (first, again) = (flow(&format!("in_port(uplink),{HOST}")), flow(&format!("in_port(1),{HOST}")));
+    let entry = book.entry(first).unwrap();
+    book.flows.insert(7, entry);
+    assert_eq!(book.entry(again).unwrap_err(), Refusal::Same(7));
+    assert_eq!(book.speaks_of(1), None);
+    let inside = parse::flow(&format!("tunnel(tun_id=0x64,ttl=0/0),in_port(vxlan),{HOST}"), "f1", &book.names()).unwrap();
+    book.flows.insert(8, book.entry(inside).unwrap());
+    assert_eq!(book.speaks_of(1), Some(format!("flow {}", ufid(8))));
+    book.stations.insert((3, [2, 0, 0, 0, 9, 9]), 10);
+    assert_eq!(book.speaks_of(2), Some("the station 02:00:00:00:09:09".into()));
+}
+
+#[test]
+fn ufids_are_read_again() {
+    for n in [0, 1, 0xabcd, (1 << 48) - 1] {
+        assert_eq!((id(&ufid(n)), id(&n.to_string())), (Ok(n), Ok(n)));
+    }
+    assert!(id("ufid:12345678-0000-0000-0000-000000000001").is_err() && id("x").is_err());
+}
+
+#[test]
+fn frames_are_traced() {
+    let mut book = book();
+    let flow = parse::flow(&format!("in_port(uplink),{HOST}"), "f1", &book.names()).unwrap();
+    book.flows.insert(5, book.entry(flow).unwrap());
+    book.stations.insert((0, [2, 0, 0, 0, 1, 9]), 10);
+    // UDP from 192.168.7.9 to 192.168.7.8, to 02:00:00:00:01:09.
+    let packet = "020000000109 020000000108 0800 4500001c000000004011 eb7f c0a80709 c0a80708 0001 0007 0008 0000";
+    let mut frame = trace::frame(packet).unwrap();
+    let port = FlowPort { drop_miss: true, bridge: true, ..Default::default() };
+    let says = |port: Option<&FlowPort>, frame: &[u8], words: &[&str]| {
+        let text = trace::run(&book, port, frame);
+        words.iter().for_each(|words| assert!(text.contains(words), "`{words}`: {text}"));
+    };
+    says(None, &frame, &["through no tunnel", "frames pass"]);
+    says(Some(&port), &frame, &["packet class 2 (IPv4)", &ufid(5), "actions:9", "to function 1"]);
+    frame[33] = 7;
+    says(Some(&port), &frame, &["its station is function 2", "to function 2"]);
+    says(Some(&FlowPort { bridge: false, ..port }), &frame, &["no flow knows it", "dropped: Miss"]);
+    says(Some(&FlowPort::default()), &frame, &["to software"]);
+    // The same inside a tunnel of function 2, whose network has no station; and one of a network that there is not.
+    let inner = trace::frame(packet).unwrap();
+    let outer = |vni: u8| {
+        let length = (36 + inner.len()) as u16;
+        let head = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0][..], &(length).to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 2, 10, 1, 0, 1]].concat();
+        let udp = [&[0xc0, 0, 0x12, 0xb5][..], &(length - 20).to_be_bytes(), &[0, 0, 8, 0, 0, 0, 0, 0, vni, 0]].concat();
+        let mut all = [head, udp, inner.clone()].concat();
+        let sum = all[14..34].chunks(2).map(|b| u32::from(u16::from_be_bytes([b[0], b[1]]))).sum::<u32>();
+        all[24..26].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+        all
+    };
+    says(Some(&port), &outer(200), &["through the tunnel of function 2, VNI 200: bridge domain 3", "no flow and no station knows it", "dropped: Miss"]);
+    says(Some(&port), &outer(77), &["VniUnknown"]);
+    assert!(trace::frame("abc").is_err() && trace::frame("zz").is_err());
+}

@@ -1,0 +1,123 @@
+//! `ferric switch trace`: what would become of a frame off the wire, by the golden model (SWITCH.md sections 4 to 7), step by step.
+use super::book::{ufid, Book, UPLINK, VXLAN};
+use ferric_abi::codes::SwitchCause;
+use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::switch::FlowKey;
+use ferric_driver::switch::FlowPort;
+use ferric_model::switch::decide::Facts;
+use ferric_model::switch::fate::Fate;
+use ferric_model::switch::flow::steps_text;
+use ferric_model::switch::install::Room;
+use ferric_model::switch::key::{key, Origin};
+use ferric_model::switch::layers::{parse, Layers, Upper};
+use ferric_model::switch::outer::{strip, Stripped};
+use ferric_model::switch::tables::{packet_class, Found, MissAction, Station};
+use ferric_model::switch::Switch;
+use std::fmt::Write;
+
+/// Where the VNI stands in a VXLAN packet's UDP payload, and bytes of the UDP header.
+const VNI: std::ops::Range<usize> = 4..7;
+const UDP: usize = 8;
+
+/// Names of packet classes.
+const NAMES: [&str; 4] = ["neither ARP nor IP", "ARP", "IPv4", "IPv6"];
+
+/// Reads a frame as hexadecimal digits; blanks and colons may stand between them.
+pub fn frame(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = text.bytes().filter(|c| !c.is_ascii_whitespace() && *c != b':').collect();
+    let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().filter(|_| pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit)).and_then(|text| u8::from_str_radix(text, 16).ok());
+    digits.chunks(2).map(byte).collect::<Option<Vec<u8>>>().ok_or_else(|| "a frame is an even number of hexadecimal digits, from its destination address on and without its check sequence".into())
+}
+
+/// The function whose tunnel a frame comes through, or would if it were right.
+fn through(book: &Book, frame: &[u8]) -> Option<u16> {
+    let layers = parse(frame).ok()?;
+    let Upper::Ip(ip) = layers.upper else { return None };
+    if layers.udp_to().map(u32::from) != Some(VXLAN) {
+        return None;
+    }
+    let vni = frame.get(ip.l4 + UDP..)?.get(VNI)?.iter().fold(0, |n, byte| n << 8 | u32::from(*byte));
+    let here = |local: std::net::IpAddr| match local {
+        std::net::IpAddr::V4(a) => !ip.v6 && ip.dst == u128::from(u32::from(a)),
+        std::net::IpAddr::V6(a) => ip.v6 && ip.dst == u128::from(a),
+    };
+    let ends = book.tunnels.iter().filter(|(_, t)| here(t.local));
+    ends.clone().find(|(_, t)| t.vni == vni).or_else(|| ends.clone().next()).map(|(function, _)| *function)
+}
+
+/// Those fields of a key that are not zero.
+fn fields(key: &FlowKey) -> String {
+    let shown = FlowKey::LAYOUT.fields.iter().filter(|f| !f.name.starts_with("rsvd")).filter_map(|f| {
+        let value = ferric_abi::layout::get(&key.0, FlowKey::LAYOUT.order, f.offset, f.width);
+        (value != 0).then(|| format!("{}={value:#x}", f.name))
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// What a port is called.
+fn name(port: u16) -> String {
+    u32::from(port).checked_sub(FUNCTION_PORTS).map_or_else(|| format!("port {port}"), |f| format!("function {f}"))
+}
+
+/// The steps that a frame takes, a line each. `port`: what is done with frames off the wire; `None`: they pass.
+pub fn run(book: &Book, port: Option<&FlowPort>, frame: &[u8]) -> String {
+    let mut out = String::new();
+    let mut say = |line: String| _ = writeln!(out, "{line}");
+    let through = through(book, frame);
+    let mut switch = book.model(through);
+    let stripped = strip(&switch.tables, frame, None);
+    let (inner, domain, remote) = match &stripped {
+        Stripped::Plain => {
+            say("through no tunnel: bridge domain 0".into());
+            (frame, 0, 0)
+        }
+        Stripped::Inner(inner) => {
+            say(format!("through the tunnel of function {}, VNI {}: bridge domain {}, {} bytes inside", through.unwrap_or_default(), inner.vni, inner.domain, inner.frame.len()));
+            (&inner.frame[..], inner.domain, through.map_or(inner.remote, |f| f + 1))
+        }
+        Stripped::Drop(cause) | Stripped::Software(cause) => {
+            say(format!("dropped where the tunnel ends: {cause:?}"));
+            return out;
+        }
+    };
+    let Some(port) = port else {
+        say("no table is asked: frames pass (ferric switch tables)".into());
+        return out;
+    };
+    let Ok(layers) = parse(inner) else {
+        say("the parser does not understand it: to software".into());
+        return out;
+    };
+    decide(book, &mut switch, port, &layers, Origin { port: UPLINK as u8, domain, remote, geneve_option: false }, through, &mut say);
+    out
+}
+
+fn decide(book: &Book, switch: &mut Switch, port: &FlowPort, layers: &Layers, origin: Origin, through: Option<u16>, say: &mut impl FnMut(String)) {
+    // A flow of another tunnel than the frame's cannot match it; those lines stay empty.
+    let tunnels: &[_] = if through.is_some() { &super::book::TUNNELS } else { &[] };
+    let lines: Vec<_> = book.flows.iter().filter_map(|(id, entry)| Some((switch.install(&entry.flow, Room::Any, tunnels).ok()?, *id, &entry.flow))).collect();
+    let Some(own) = switch.tables.ports.get_mut(&(UPLINK as u8)) else { return };
+    (own.bridge, own.miss) = (port.bridge, if port.drop_miss { MissAction::Drop } else { MissAction::Exception });
+    let (own, class) = (own.clone(), packet_class(layers));
+    let (key, facts) = (key(layers, origin), Facts::of(layers));
+    say(format!("packet class {class} ({}), key {}", NAMES[usize::from(class)], fields(&key)));
+    match switch.tables.inbound.find(&key, class, &own, 0) {
+        Found::Action(line) => {
+            if let Some((_, id, flow)) = lines.iter().find(|(own, ..)| *own == line) {
+                say(format!("{}, {}, actions:{}", ufid(*id), flow.matches, steps_text(&flow.steps)));
+            }
+        }
+        Found::Station(Station::Port(to)) => say(format!("its station is {}", name(to.into()))),
+        Found::Station(_) | Found::Nothing => say(if port.bridge { "no flow and no station knows it" } else { "no flow knows it" }.into()),
+    }
+    let verdict = switch.tables.decide(&key, &facts, &own);
+    say(match Fate::of(&verdict, facts.roce, book.functions) {
+        Fate::Function(function) => format!("to function {function}"),
+        Fate::Software { unable: true } => "to software: the card does not do what the actions say".into(),
+        Fate::Software { unable: false } => match SwitchCause::from_u8(verdict.cause()) {
+            Some(SwitchCause::None) | None => "to software".into(),
+            Some(cause) => format!("to software: {cause:?}"),
+        },
+        Fate::Drop(cause) => format!("dropped: {cause:?}"),
+    });
+}
