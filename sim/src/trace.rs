@@ -1,7 +1,7 @@
 //! Cycle-stamped events at the card's boundary, for benches that must not trust the code under test.
 
-/// Bytes of a frame that its last beat's event carries: all headers of RoCEv2 over IPv4, and those over IPv6 up to the RETH.
-pub const HEAD: usize = 96;
+/// Bytes of a frame that its last beat's event carries: all headers of RoCEv2 over IPv4 inside a VXLAN tunnel over IPv4, and more without one.
+pub const HEAD: usize = 146;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

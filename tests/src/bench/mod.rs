@@ -12,5 +12,6 @@ pub mod report;
 pub mod rig;
 pub mod scenarios;
 pub mod sweep;
+pub mod switch;
 pub mod twin;
 pub mod workers;

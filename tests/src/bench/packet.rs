@@ -49,18 +49,31 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |n, b| n << 8 | u32::from(*b))
 }
 
+/// UDP header and VXLAN header.
+const UDP: usize = 8;
+const VXLAN: usize = 8;
+
+/// From a frame's first bytes to its UDP header. None: there is none, or it is cut off.
+fn datagram(frame: &[u8]) -> Option<&[u8]> {
+    let at = if frame.get(12..14)? == [0x81, 0] { 16 } else { 12 };
+    let ip = frame.get(at + 2..)?;
+    let (protocol, header) = match frame.get(at..at + 2)? {
+        [0x08, 0] => (*ip.get(9)?, usize::from(ip.first()? & 0xf) * 4),
+        [0x86, 0xdd] => (*ip.get(6)?, 40),
+        _ => return None,
+    };
+    ip.get(header..).filter(|_| protocol == 17)
+}
+
 impl Packet {
-    /// From a frame's first bytes. None: not RoCEv2, or cut off within the headers.
+    /// From a frame's first bytes, inside a VXLAN tunnel (RFC 7348) or not. None: not RoCEv2, or cut off within the headers.
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let at = if frame.get(12..14)? == [0x81, 0] { 16 } else { 12 };
-        let ip = frame.get(at + 2..)?;
-        let (protocol, header) = match frame.get(at..at + 2)? {
-            [0x08, 0] => (*ip.get(9)?, usize::from(ip.first()? & 0xf) * 4),
-            [0x86, 0xdd] => (*ip.get(6)?, 40),
-            _ => return None,
+        let outer = datagram(frame)?;
+        let udp = match outer.get(2..4)? {
+            [0x12, 0xb5] => datagram(outer.get(UDP + VXLAN..)?)?,
+            _ => outer,
         };
-        let udp = ip.get(header..)?;
-        if protocol != 17 || udp.get(2..4)? != [0x12, 0xb7] {
+        if udp.get(2..4)? != [0x12, 0xb7] {
             return None;
         }
         let length = u64::from(number(udp.get(4..6)?));
@@ -123,6 +136,12 @@ pub(super) mod tests {
         let mut tagged = frame(4, 7, 9, &[], 64);
         tagged.splice(12..12, [0x81, 0, 0, 5]);
         assert_eq!(Packet::parse(&tagged).unwrap().payload, 64);
+        let inner = frame(4, 7, 9, &[], 64);
+        let mut tunnelled = frame(4, 7, 9, &[], 64)[..14 + 20 + 8].to_vec();
+        tunnelled[37] = 0xb5;
+        let through = [&tunnelled[..], &[8, 0, 0, 0, 0, 0, 100, 0], &inner].concat();
+        assert_eq!(Packet::parse(&through), Packet::parse(&inner));
+        assert_eq!(Packet::parse(&through[..90]), None);
         let mut other = frame(4, 7, 9, &[], 64);
         other[36] = 0;
         assert_eq!(Packet::parse(&other), None);

@@ -96,17 +96,19 @@ pub fn waste(trace: &[Event], card: u16) -> Waste {
 }
 
 /// Bytes around the payload of a packet without extension headers over IPv4: Ethernet, IPv4, UDP, BTH, ICRC.
-const AROUND: u64 = 14 + 20 + 8 + 12 + 4;
+pub const AROUND: u64 = 14 + 20 + 8 + 12 + 4;
+/// Bytes that a VXLAN tunnel over IPv4 adds: Ethernet, IPv4, UDP, VXLAN.
+pub const TUNNEL: u64 = 14 + 20 + 8 + 8;
 
 impl Delivered {
     fn span(&self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// Cycles that the best frame sequence needs for the payload, of those that passed, in percent. `mtu`: path MTU; `beat`: bytes per beat.
-    pub fn efficiency(&self, mtu: u64, beat: u64) -> f64 {
+    /// Cycles that the best frame sequence needs for the payload, of those that passed, in percent. `mtu`: path MTU; `around`: bytes around each packet's payload; `beat`: bytes per beat.
+    pub fn efficiency(&self, mtu: u64, around: u64, beat: u64) -> f64 {
         let rest = self.payload % mtu;
-        let best = self.payload / mtu * (mtu + AROUND).div_ceil(beat) + if rest > 0 { (rest + AROUND).div_ceil(beat) } else { 0 };
+        let best = self.payload / mtu * (mtu + around).div_ceil(beat) + if rest > 0 { (rest + around).div_ceil(beat) } else { 0 };
         100.0 * best as f64 / self.span() as f64
     }
 
@@ -278,17 +280,17 @@ mod tests {
     fn repeats_lower_the_efficiency_and_are_faults() {
         let clean = middles(&[1, 2, 3, 4], (0, 0));
         let e = delivered(&clean, 1, false).unwrap();
-        assert_eq!((e.payload, e.efficiency(4096, 64)), (4 * 4096, 100.0));
+        assert_eq!((e.payload, e.efficiency(4096, AROUND, 64)), (4 * 4096, 100.0));
         assert_eq!(faults(&clean, &quiet(), &quiet()), Vec::<String>::new());
 
         // The third is lost in the receiver: it and what followed are sent again.
         let again = middles(&[1, 2, 3, 4, 3, 4], (0, 0));
         let e = delivered(&again, 1, false).unwrap();
         assert_eq!(e.payload, 4 * 4096, "counted once");
-        assert!((e.efficiency(4096, 64) - 100.0 * 4.0 / 6.0).abs() < 1e-9);
+        assert!((e.efficiency(4096, AROUND, 64) - 100.0 * 4.0 / 6.0).abs() < 1e-9);
         let again = middles(&[1, 2, 3, 3, 4], (0, 0));
         let e = delivered(&again, 1, false).unwrap();
-        assert!((e.efficiency(4096, 64) - 80.0).abs() < 1e-9);
+        assert!((e.efficiency(4096, AROUND, 64) - 80.0).abs() < 1e-9);
         assert_eq!(faults(&again, &quiet(), &quiet()), ["card 0 sent 1 of 5 frames again"]);
     }
 
@@ -321,7 +323,7 @@ mod tests {
     #[test]
     fn idle_time_is_time() {
         let e = delivered(&middles(&[1, 2, 3, 4], (2, 260)), 1, false).unwrap();
-        assert!((e.efficiency(4096, 64) - 50.0).abs() < 1e-9);
+        assert!((e.efficiency(4096, AROUND, 64) - 50.0).abs() < 1e-9);
         assert!((e.cycles_per_message().unwrap_or(0.0)).abs() < 1e-9, "no message has ended");
         let mut trace = Vec::new();
         for n in 0..3 {

@@ -2,15 +2,21 @@
 use super::load::{run, Line, Shape, Stream};
 use super::reader::{self, Counters, Delivered};
 use super::registrations;
-use super::scenarios::{Measure, Op, Point, Rig, ALL};
+use super::scenarios::{Measure, Op, Point, Rig, Way, ALL};
 use crate::pair::{Error, Pair};
-use ferric_driver::types::Mtu;
+use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::switch::{destination, Action, FlowKey};
+use ferric_abi::wire::ethertype;
+use ferric_driver::switch::{FlowPort, FlowSet, FlowTables, Sender};
+use ferric_driver::types::{Mac, Mtu};
+use ferric_driver::TunnelConfig;
 use ferric_sim::axi::HostTiming;
 use ferric_sim::fabric::{Faults, LinkConfig};
 use ferric_sim::trace::Event;
 use ferric_sim::{CardConfig, WorldConfig};
 use serde::{Deserialize, Serialize};
 use std::mem::ManuallyDrop;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -18,6 +24,9 @@ use std::time::Instant;
 const PATIENCE: u64 = 400_000;
 /// Width of the cards.
 const WIDTH: usize = 512;
+/// Network of the tunnels, and packet class of IPv4 (docs/switch.md).
+const VNI: u32 = 100;
+const IPV4_CLASS: u8 = 2;
 
 /// What a point came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,7 +54,8 @@ pub struct Set {
 }
 
 /// Cards as every figure begins with: the same in every run.
-fn cards() -> Result<Pair, Error> {
+fn cards(way: Way) -> Result<Pair, Error> {
+    let engines = if way == Way::Plain { CardConfig::default().engines } else { "switch" };
     // Traces of both cards, for whoever asks why a figure is what it is: FILE and FILE.1, from cycle FERRIC_BENCH_FST_FROM on, for most cycles pass before the figure begins.
     let fst_from = std::env::var("FERRIC_BENCH_FST_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     let traced = |suffix: &str| {
@@ -53,14 +63,47 @@ fn cards() -> Result<Pair, Error> {
             file.push(suffix);
             PathBuf::from(file)
         });
-        CardConfig { width: WIDTH, fst, fst_from, ..Default::default() }
+        CardConfig { width: WIDTH, engines, fst, fst_from, ..Default::default() }
     };
     let pair = Pair::new(&WorldConfig { cards: vec![traced(""), traced(".1")], rest: false, ..Default::default() })?;
     // As it was before there were pause frames, to compare with.
     if std::env::var_os("FERRIC_BENCH_NO_PAUSE").is_some() {
         return Ok(pair);
     }
-    pair.with_pause()
+    let pair = pair.with_pause()?;
+    match way {
+        Way::Plain | Way::Idle => {}
+        Way::Decided => decided(&pair)?,
+        Way::Tunnelled => {
+            for card in 0..2 {
+                pair.hosts[card].ctx.set_tunnel(0, &tunnel(card))?;
+            }
+            decided(&pair)?;
+        }
+    }
+    Ok(pair)
+}
+
+/// Function 0's tunnel.
+fn tunnel(card: usize) -> TunnelConfig {
+    let end = |card: u8| (Mac([6, 0, 0, 0, 0, card + 1]), IpAddr::from([192, 0, 2, card + 1]));
+    let [(own, local), (next_hop, remote)] = [end(card as u8), end(1 - card as u8)];
+    TunnelConfig::new(VNI, own, local, next_hop, remote)
+}
+
+/// Both cards' tables decide about what function 0 receives, by an exact entry, drop everything else, and verify what it sends.
+fn decided(pair: &Pair) -> Result<(), Error> {
+    for host in &pair.hosts {
+        let IpAddr::V4(ip) = host.ip(false) else { return Err(Error::Stuck("a host without an IPv4 address".into())) };
+        let mask = FlowKey::default().with_ethertype(u16::MAX).with_dst(u32::MAX.into());
+        let key = FlowKey::default().with_ethertype(ethertype::IPV4).with_dst(u32::from(ip).into());
+        let to_function = Action::default().with_kind(destination::PORT).with_number(FUNCTION_PORTS as u16).with_count(true);
+        let set = FlowSet { actions: vec![to_function], masks: vec![([0, IPV4_CLASS], mask)], entries: vec![([0, IPV4_CLASS], key, 0)], ..Default::default() };
+        let mut tables = FlowTables::open(&host.ctx)?;
+        tables.set_sender(&host.ctx, 0, Some(&Sender { macs: vec![host.mac()], addresses: vec![host.ip(false)], roce: true, ..Default::default() }))?;
+        tables.replace_all(&host.ctx, &set, &FlowPort { drop_miss: true, ..Default::default() })?;
+    }
+    Ok(())
 }
 
 impl Rig {
@@ -73,8 +116,8 @@ impl Rig {
     }
 
     /// Makes and connects everything.
-    pub fn set_up(self) -> Result<Set, Error> {
-        let pair = cards()?;
+    pub fn set_up(self, way: Way) -> Result<Set, Error> {
+        let pair = cards(way)?;
         let (small, large) = (512 * 64 + 64, 8 * 262_144 + 64);
         let (count, entries, inline, room) = match self {
             Rig::Fetched => (32, 4, 64, small),
@@ -203,7 +246,10 @@ fn figure(trace: &[Event], point: &Point, messages: u64) -> Result<f64, String> 
 
 fn value(d: &Delivered, point: &Point) -> Option<f64> {
     match point.scenario.measure {
-        Measure::Efficiency => Some(d.efficiency(point.scenario.rig.mtu().bytes() as u64, WIDTH as u64 / 8)),
+        Measure::Efficiency => {
+            let around = reader::AROUND + if point.scenario.way == Way::Tunnelled { reader::TUNNEL } else { 0 };
+            Some(d.efficiency(point.scenario.rig.mtu().bytes() as u64, around, WIDTH as u64 / 8))
+        }
         Measure::Pace(bytes) => Some(100.0 * d.goodput() / f64::from(bytes)),
         _ => d.cycles_per_message(),
     }

@@ -36,6 +36,19 @@ pub enum Rig {
     Registrations,
 }
 
+/// What is between the cards' engines and the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Way {
+    /// Nothing: the card `roce`.
+    Plain,
+    /// The card `switch`, which lets frames pass.
+    Idle,
+    /// The same; its tables decide about every received frame, by an exact entry, and everything that is sent is verified.
+    Decided,
+    /// The same, inside a VXLAN tunnel over IPv4.
+    Tunnelled,
+}
+
 /// How a trace becomes a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
@@ -75,6 +88,8 @@ pub struct Scenario {
     pub what: &'static str,
     /// Queue pairs.
     pub rig: Rig,
+    /// What is in between.
+    pub way: Way,
     /// What is done.
     pub op: Op,
     /// Bytes of a message.
@@ -141,6 +156,7 @@ pub(super) const BASE: Scenario = Scenario {
     name: "",
     what: "",
     rig: Rig::Fetched,
+    way: Way::Plain,
     op: Op::Write,
     size: 64,
     qps: 32,
@@ -163,8 +179,8 @@ pub(super) const BASE: Scenario = Scenario {
 const ENOUGH: usize = 4 << 20;
 /// Queue pairs of `write_64_all_qps.w4` and whoever else takes all: those of a card of 512 bits that a program can have, but for a few: of 1,024 contexts each function has one for management.
 pub(super) const ALL: usize = 1016;
-const LARGE: Scenario = Scenario { rig: Rig::Large4096, size: 262_144, qps: 1, both: true, measure: Measure::Efficiency, windows: &[8, 2], count: 24, ..BASE };
-const SINGLE: Scenario = Scenario { rig: Rig::Large4096, qps: 1, windows: &[1], count: 16, ..BASE };
+pub(super) const LARGE: Scenario = Scenario { rig: Rig::Large4096, size: 262_144, qps: 1, both: true, measure: Measure::Efficiency, windows: &[8, 2], count: 24, ..BASE };
+pub(super) const SINGLE: Scenario = Scenario { rig: Rig::Large4096, qps: 1, windows: &[1], count: 16, ..BASE };
 const WIDE: Scenario = Scenario { qps: 16, set: 256 << 20, latencies: &[250], windows: &[32, 8], ..BASE };
 const COPIES: Scenario = Scenario { rig: Rig::Registrations, size: 16_384, qps: 1, windows: &[1], latencies: &[250], count: 16, ..BASE };
 

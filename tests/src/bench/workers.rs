@@ -1,7 +1,7 @@
 //! Runs points: a process for each set-up, which makes a copy of itself for each point, so that no figure depends on what ran before it.
 use super::rig::Outcome;
-use super::scenarios::{points, Point, Rig};
-use super::sweep;
+use super::scenarios::{points, Point, Rig, Way};
+use super::{sweep, switch};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -80,11 +80,11 @@ fn in_a_copy(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
     }
 }
 
-/// What a worker does: the points named, all of one rig, each printed as it ends. `traces`: where their traces go, if anywhere.
+/// What a worker does: the points named, all of one rig and one way, each printed as it ends. `traces`: where their traces go, if anywhere.
 pub fn work(names: &[String], traces: Option<&Path>) -> Result<(), String> {
-    let wanted: Vec<Point> = points().into_iter().chain(sweep::points()).filter(|p| names.contains(&p.name())).collect();
-    let Some(rig) = wanted.first().map(|p| p.scenario.rig) else { return Err("no point has such a name".into()) };
-    let mut set = Some(rig.set_up().map_err(|e| e.to_string())?);
+    let wanted: Vec<Point> = points().into_iter().chain(sweep::points()).chain(switch::points()).filter(|p| names.contains(&p.name())).collect();
+    let Some(first) = wanted.first().map(|p| p.scenario) else { return Err("no point has such a name".into()) };
+    let mut set = Some(first.rig.set_up(first.way).map_err(|e| e.to_string())?);
     for point in wanted {
         let name = point.name();
         let outcome = in_a_copy(|| match set.take() {
@@ -115,9 +115,9 @@ fn write_trace(path: &Path, trace: &[ferric_sim::trace::Event]) -> std::io::Resu
 
 /// Lists of points for one process each, the longest first.
 fn jobs(wanted: &[Point]) -> VecDeque<Vec<String>> {
-    let mut rigs: BTreeMap<Rig, Vec<String>> = BTreeMap::new();
+    let mut rigs: BTreeMap<(Rig, Way), Vec<String>> = BTreeMap::new();
     for p in wanted {
-        rigs.entry(p.scenario.rig).or_default().push(p.name());
+        rigs.entry((p.scenario.rig, p.scenario.way)).or_default().push(p.name());
     }
     let mut jobs: Vec<Vec<String>> = Vec::new();
     for names in rigs.into_values() {

@@ -3,7 +3,7 @@ use clap::Parser;
 use ferric_tests::bench::report::{self, Report, EXTRAS};
 use ferric_tests::bench::scenarios::points;
 use ferric_tests::bench::workers::Kept;
-use ferric_tests::bench::{docs, host, sweep, workers};
+use ferric_tests::bench::{docs, host, sweep, switch, workers};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,10 +21,13 @@ struct Options {
     /// WRITEs of every size at every depth, host latency and alignment instead of the scenarios: sweep.md, sweep.svg and sweep.json.
     #[arg(long, conflicts_with = "quick")]
     sweep: bool,
+    /// What the flow switch and a tunnel cost: the same traffic on the cards `roce` and `switch`, as a table: switch.json.
+    #[arg(long, conflicts_with_all = ["quick", "sweep"])]
+    switch: bool,
     /// Prints the names of the figures.
     #[arg(long)]
     list: bool,
-    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg. Only with a full run.
+    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg, or docs/switch-figures.md. Only with a full run.
     #[arg(long, conflicts_with_all = ["only", "quick"])]
     write: bool,
     /// Goes on with a run of the same sources that was stopped.
@@ -63,9 +66,13 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<bool, String> {
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
-    let all = if options.sweep { sweep::points() } else { points() };
+    let all = match (options.sweep, options.switch) {
+        (true, _) => sweep::points(),
+        (_, true) => switch::points(),
+        _ => points(),
+    };
     let wanted: Vec<_> = all.into_iter().filter(|p| chosen(&p.name()) && (!options.quick || p.quick())).collect();
-    let extras: Vec<_> = EXTRAS.iter().filter(|e| !options.sweep && chosen(e.name)).collect();
+    let extras: Vec<_> = EXTRAS.iter().filter(|e| !options.sweep && !options.switch && chosen(e.name)).collect();
     if options.list {
         wanted.iter().for_each(|p| println!("{:45} {}", p.name(), p.conditions()));
         extras.iter().for_each(|e| println!("{:45} {}", e.name, e.what));
@@ -83,7 +90,11 @@ fn run(options: &Options) -> Result<bool, String> {
     // Asked before the run: what is committed meanwhile is not what ran.
     let (commit, gateware) = (docs::commit(root, &sources), docs::commit(root, &sources[..2]));
     // What is not committed has no name, but the gateware's hash.
-    let (outcomes, name) = if options.sweep { ("sweep.jsonl", "sweep.json") } else { ("outcomes.jsonl", "report.json") };
+    let (outcomes, name) = match (options.sweep, options.switch) {
+        (true, _) => ("sweep.jsonl", "sweep.json"),
+        (_, true) => ("switch.jsonl", "switch.json"),
+        _ => ("outcomes.jsonl", "report.json"),
+    };
     let kept = Kept::open(&options.out.join(outcomes), &format!("{commit} {}", ferric_hdl::card::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
     let left: Vec<_> = wanted.iter().copied().filter(|p| !kept.outcomes.contains_key(&p.name())).collect();
     let mut outcomes = workers::run(&left, options.jobs, options.traces.as_ref(), |name, outcome| {
@@ -119,7 +130,10 @@ fn run(options: &Options) -> Result<bool, String> {
             figures.push(report::of_extra(extra, value));
         }
     }
-    let report = Report { gateware, commit, command, figures };
+    let mut report = Report { gateware, commit, command, figures };
+    if options.switch {
+        switch::judge(&mut report);
+    }
     let file = options.out.join(name);
     let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
     std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -128,6 +142,10 @@ fn run(options: &Options) -> Result<bool, String> {
         let dir = if options.write { root.join("docs") } else { options.out.clone() };
         sweep::plot(&report, &dir.join("sweep.svg"))?;
         std::fs::write(dir.join("sweep.md"), sweep::page(&report)).map_err(|e| format!("{}: {e}", dir.display()))?;
+    } else if options.switch {
+        println!("{}", switch::table(&report));
+        let dir = if options.write { root.join("docs") } else { options.out.clone() };
+        std::fs::write(dir.join("switch-figures.md"), switch::page(&report)).map_err(|e| format!("{}: {e}", dir.display()))?;
     } else if options.write {
         docs::write(root, &report)?.iter().for_each(|said| println!("{said}"));
     }
