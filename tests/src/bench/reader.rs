@@ -341,7 +341,7 @@ mod tests {
         for psn in 0..4 {
             cycle = passes(&mut trace, cycle, &frame(7, 5, psn, &[], 1024), 1024 + AROUND);
         }
-        assert!((delivered(&trace, 1, false).unwrap().efficiency(4096, 64) - 100.0 * 65.0 / 68.0).abs() < 1e-9);
+        assert!((delivered(&trace, 1, false).unwrap().efficiency(4096, AROUND, 64) - 100.0 * 65.0 / 68.0).abs() < 1e-9);
     }
 
     #[test]

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(missed(&made_up(costs(0.9, 9.0, 97.0))), 3);
         assert_eq!(missed(&made_up(costs(0.9, 11.0, 96.0))), 8);
         let page = page(&made_up(costs(1.1, 8.0, 97.0)));
-        assert!(page.contains("12 of 20 bars are met") && page.contains("(bar 49.5)"), "{page}");
+        assert!(page.contains("8 of 16 bars are met") && page.contains("(bar 49.5)"), "{page}");
         assert_eq!(table(&made_up(costs(0.0, 0.0, 97.0))).lines().count(), ROWS.len() + 2);
     }
 }
