@@ -55,7 +55,11 @@ pub struct Set {
 
 /// Cards as every figure begins with: the same in every run.
 fn cards(way: Way) -> Result<Pair, Error> {
-    let engines = if way == Way::Plain { CardConfig::default().engines } else { "switch" };
+    let engines = match way {
+        Way::Plain => CardConfig::default().engines,
+        Way::Ends => "vxlan",
+        Way::Idle | Way::Decided | Way::Tunnelled => "switch",
+    };
     // Traces of both cards, for whoever asks why a figure is what it is: FILE and FILE.1, from cycle FERRIC_BENCH_FST_FROM on, for most cycles pass before the figure begins.
     let fst_from = std::env::var("FERRIC_BENCH_FST_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     let traced = |suffix: &str| {
@@ -72,7 +76,7 @@ fn cards(way: Way) -> Result<Pair, Error> {
     }
     let pair = pair.with_pause()?;
     match way {
-        Way::Plain | Way::Idle => {}
+        Way::Plain | Way::Ends | Way::Idle => {}
         Way::Decided => decided(&pair)?,
         Way::Tunnelled => {
             for card in 0..2 {

@@ -41,6 +41,8 @@ pub enum Rig {
 pub enum Way {
     /// Nothing: the card `roce`.
     Plain,
+    /// The card `vxlan`, without a tunnel.
+    Ends,
     /// The card `switch`, which lets frames pass.
     Idle,
     /// The same; its tables decide about every received frame, by an exact entry, and everything that is sent is verified.
