@@ -93,7 +93,7 @@ impl Builder {
     pub fn build(&self) -> Result<Library, Error> {
         let verilator = verilator()?;
         let rules = self.judge.as_ref().map_or("", |(rules, _)| rules);
-        let flags = format!("{:?} {COLD_OPT} trace={} {} {SPLIT:?} {} {rules}", self.opt, self.trace, cxx()?.version, cpu());
+        let flags = format!("{:?} {COLD_OPT} {RARELY} trace={} {} {SPLIT:?} {} {rules}", self.opt, self.trace, cxx()?.version, cpu());
         let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
         let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
         let lib = dir.join("lib.so");
@@ -135,9 +135,9 @@ impl Builder {
         fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?, shim::previous_clock(&root))).map_err(Error::io(&shim_path))?;
 
         let runtime = Runtime::get(verilator, cxx()?, self.trace)?;
-        let header = runtime.header(self.opt.flag())?;
+        let header = runtime.header(self.opt.flag(), RARELY)?;
         let units = units(&obj, self.opt.unit_bytes())?;
-        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(COLD_OPT)? } else { header.clone() };
+        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(COLD_OPT, "")? } else { header.clone() };
         let objects = parallel(&units, |unit| {
             let (flags, header) = if unit.cold { (COLD_OPT, &cold) } else { (self.opt.flag(), &header) };
             let object = unit.path.with_extension("o");
@@ -233,6 +233,9 @@ struct Runtime {
 
 /// How code is compiled that runs once (initial values, symbol tables) or only while a trace is written. It is half of a card's text.
 const COLD_OPT: &str = "-O0";
+/// What the model's code is compiled behind, all headers of others being read: a condition of an `if` rarely holds. Nearly all of them are enables of registers and memories, of which most are off in a
+/// cycle, and whoever runs through megabytes of code in a cycle reads ahead well if what is left out stands elsewhere.
+const RARELY: &str = "#define if(...) if (__builtin_expect(!!(__VA_ARGS__), 0))\n";
 /// How the runtime's own objects are compiled, whatever the model's level.
 const RUNTIME_OPT: &str = "-O2";
 
@@ -261,13 +264,13 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// A header that stands precompiled for units with these optimisation flags.
-    fn header(&self, flags: &str) -> Result<PathBuf, Error> {
+    /// A header that stands precompiled for units with these optimisation flags; `last` stands behind everything else in it.
+    fn header(&self, flags: &str, last: &str) -> Result<PathBuf, Error> {
         const NAME: &str = "ferric_runtime.h";
-        let dir = self.once(&format!("header {flags}"), |dir| {
+        let dir = self.once(&format!("header {flags} {last}"), |dir| {
             let header = dir.join(NAME);
             let text = "#include \"verilated.h\"\n#if VM_TRACE\n#include \"verilated_fst_c.h\"\n#endif\n";
-            fs::write(&header, text).map_err(Error::io(&header))?;
+            fs::write(&header, format!("{text}{last}")).map_err(Error::io(&header))?;
             self.compile(flags, "c++-header", &header, &header.with_extension("h.gch"))
         })?;
         Ok(dir.join(NAME))
