@@ -237,8 +237,8 @@ messages! {
     VqLooked { queue: 16, found: 1, }
     /// Write of 2 bytes, or 4 (`wide`), to an IOVA aligned to them; 2 bytes stand in both halves of `data`.
     VqPut { iova: 64, function: 12, wide: 1, data: 32, }
-    /// A chain or frame of a queue has been rejected: `VirtioCause`.
-    VqTold { queue: 16, cause: 5, }
+    /// A chain or frame of a queue has been rejected: `VirtioCause`. `lost`: nothing more is taken from its ring, or given back into it.
+    VqTold { queue: 16, cause: 5, lost: 1, }
 
     // ---- timers ----------------------------------------------------------------------------------------------------
     /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.

@@ -140,6 +140,7 @@ impl Logic for Packed {
         self.again.next = false;
         self.lost.next = false;
         self.told.next.queue = self.queue.val();
+        self.told.next.lost = true;
         self.told.next.cause = bits::<5>(VirtioCause::RingDma as u64);
 
         match self.state.q.val() {

@@ -379,5 +379,6 @@ impl Logic for Ring {
         self.lost.next = self.loses.val();
         self.over.next = self.ends.val();
         self.told.next.cause = self.cause.val();
+        self.told.next.lost = self.loses.val();
     }
 }

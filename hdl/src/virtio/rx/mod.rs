@@ -387,6 +387,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         }
         self.told_valid.next = self.drops.val();
         self.told.next.queue = self.frame.q.val().queue;
+        self.told.next.lost = false;
         self.told.next.cause = self.cause.val();
         if self.reset.val() {
             self.state.d.next = State::Idle;

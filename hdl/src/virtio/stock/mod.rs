@@ -196,6 +196,7 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
         self.m_refill.data.next.queue = self.queue.q.val();
         self.told_valid.next = false;
         self.told.next.queue = self.queue.q.val();
+        self.told.next.lost = false;
         self.told.next.cause = bits::<5>(VirtioCause::LongChain as u64);
 
         match self.state.q.val() {

@@ -345,6 +345,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.from.s.data.next.queue = self.whose.val();
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
+        self.told.next.lost = false;
         self.told.next.cause = self.chain.q.val().cause;
         match self.drain.q.val() {
             Drain::Wait => {

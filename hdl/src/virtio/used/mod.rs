@@ -19,8 +19,8 @@ use crate::stream::MsgSlice;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use packed::Packed;
-use wish::Wish;
 use rust_hdl::prelude::*;
+use wish::Wish;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -253,6 +253,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
         self.m_msix.data.next.vector = self.row.q.val().vector;
         self.told_valid.next = false;
         self.told.next.queue = self.queue.q.val();
+        self.told.next.lost = true;
         self.told.next.cause = bits::<5>(VirtioCause::RingDma as u64);
 
         match self.state.q.val() {

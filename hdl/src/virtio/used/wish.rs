@@ -52,7 +52,7 @@ impl Logic for Wish {
         self.same.next = self.place.val().get_bit(SLOT) == self.row.val().wrap;
         self.passed.d.next = self.exists.q.val() & (self.far.q.val() <= self.since.val());
         if self.same.val() {
-            self.passed.d.next = self.exists.q.val() & self.behind.q.val() & (self.near.q.val() <= self.since.val());
+            self.passed.d.next = self.behind.q.val() & (self.near.q.val() <= self.since.val());
         }
         self.kind.next = self.flags.val().get_bits::<2>(0);
         self.one.next = (self.kind.val() == event::DESC as u64) & self.row.val().events;

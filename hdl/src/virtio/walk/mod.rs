@@ -18,7 +18,7 @@ use rust_hdl::prelude::*;
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s_head", &["m_rd", "s_row", "m_tx", "m_rx", "m_walked"]), // one chain at a time
-    ("s_row", &[]),                                 // taken when it comes
+    ("s_row", &[]),                                             // taken when it comes
     ("m_tx", &["s_row"]),
     ("m_rx", &["s_row"]),
 ];
@@ -155,7 +155,9 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, row, row_at, row_valid, failed, at, desc, facts, sum, cause);
+        dff_setup!(
+            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, row, row_at, row_valid, failed, at, desc, facts, sum, cause
+        );
         // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
         self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
         self.place.a.next = self.base.q.val();
@@ -258,6 +260,7 @@ impl Logic for Walk {
         self.told_valid.next = false;
         self.told.next.queue = self.head.q.val().queue;
         self.told.next.cause = self.cause.q.val();
+        self.told.next.lost = self.lost.q.val();
         self.closes.next = false;
 
         match self.state.q.val() {
@@ -277,6 +280,7 @@ impl Logic for Walk {
                 self.id.d.next = self.s_head.data.val().head;
                 self.slots.d.next = bits::<16>(0);
                 self.lost.d.next = false;
+                self.gone.d.next = false;
                 if self.s_head.valid.val() {
                     self.state.d.next = State::Aim;
                 }
