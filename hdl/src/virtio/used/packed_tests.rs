@@ -220,10 +220,11 @@ fn interrupts(events: bool) {
         place = new;
         // Any place near the frame, rarely one that the ring does not have; any flags.
         let named = (old + 2 * SIZE + b.tb.rng().below(new - old + 8) - 4) % (2 * SIZE);
-        let (mut offset, wrap) = (named % SIZE, named < SIZE);
-        let nowhere = b.tb.rng().percent(10);
+        let (mut offset, mut wrap) = (named % SIZE, named < SIZE);
+        let nowhere = b.tb.rng().percent(20);
         if nowhere {
             offset += SIZE;
+            wrap ^= b.tb.rng().percent(50);
         }
         let flags = [event::ENABLE, event::DISABLE, event::DESC, event::DESC, event::DESC, event::DESC][b.tb.rng().below(6) as usize];
         b.guest.put(DRIVERS, &PackedEvent::default().with_offset(offset as u16).with_wrap(wrap).with_flags(flags).0);
