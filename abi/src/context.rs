@@ -360,19 +360,19 @@ macro_rules! context_records {
             rsvd3: u8[8] "Zero.";
             rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero.";
         }
-        #[doc = "Available side of a virtio queue (VIRTIO 1.3, 2.7). Line of the engine's own table (`hdl/src/virtio/queue`), by queue; a ring begins when `enabled` is written."]
+        #[doc = "Available side of a virtio queue (VIRTIO 1.3, 2.7, 2.8). Line of the engine's own table (`hdl/src/virtio/queue`), by queue; a ring begins when `enabled` is written."]
         VqAvail [36] {
             desc: u64[64] "Bus address of the descriptors.";
-            driver: u64[64] "Of the driver's area: the available ring.";
-            device: u64[64] "Of the device's area: the used ring, behind it `avail_event`.";
-            fetch: u16[16] "Available index of the next chain to be taken, as the driver counts.";
+            driver: u64[64] "Of the driver's area: the available ring. Of a packed ring without meaning.";
+            device: u64[64] "Of the device's area: the used ring, behind it `avail_event`; of a packed ring the device's event structure.";
+            fetch: u16[16] "Available index of the next chain to be taken, as the driver counts; of a packed ring the number of its first descriptor.";
             size: u16[16] "Descriptors of the ring.";
             enabled: bool[1] "The ring runs. A notification of a receive queue that is not enabled has what is in stock given up.";
             receive: bool[1] "A receive queue: its chains go in stock. Else a transmit queue.";
             events: bool[1] "EVENT_IDX has been negotiated.";
             indirect: bool[1] "INDIRECT_DESC has been negotiated.";
-            packed: bool[1] "Zero: packed rings are not there yet.";
-            wrap: bool[1] "Zero: of a packed ring the wrap counter of `fetch`.";
+            packed: bool[1] "RING_PACKED has been negotiated.";
+            wrap: bool[1] "Of a packed ring the wrap counter of `fetch`: 1 in the beginning.";
             broken: bool[1] "The ring's position is lost, or it cannot be read: nothing more is taken.";
             merged: bool[1] "MRG_RXBUF has been negotiated: a received frame may take several chains.";
             function: u16[12] "Owning PCI function.";
@@ -381,24 +381,28 @@ macro_rules! context_records {
             taken: u16[16] "Chains taken since the line was written, modulo 65,536, and one when what is in stock is given up; heads that were none do not count.";
             rsvd1: u16[16] "Zero.";
         }
-        #[doc = "Used side of a virtio queue (VIRTIO 1.3, 2.7.7, 2.7.8). Line of the engine's own table (`hdl/src/virtio/used`), by queue."]
-        VqUsed [32] {
-            driver: u64[64] "Bus address of the driver's area: flags, and behind the available ring `used_event`.";
-            device: u64[64] "Of the device's area: the used ring.";
-            used: u16[16] "Used index: chains given back, as the driver counts.";
+        #[doc = "Used side of a virtio queue (VIRTIO 1.3, 2.7.7, 2.7.8, 2.8). Line of the engine's own table (`hdl/src/virtio/used`), by queue."]
+        VqUsed [36] {
+            driver: u64[64] "Bus address of the driver's area: flags, and behind the available ring `used_event`; of a packed ring the driver's event structure.";
+            device: u64[64] "Of the device's area: the used ring. Of a packed ring: of the descriptors, where used ones are written.";
+            used: u16[16] "Used index: chains given back, as the driver counts; of a packed ring the descriptor where the next used one is written.";
             size: u16[16] "Descriptors of the ring.";
-            signalled: u16[16] "Used index when the driver's event was last looked at.";
+            signalled: u16[16] "Used index when the driver's event was last looked at; of a packed ring how many descriptors `used` has passed since then.";
             vector: u16[16] "MSI-X vector; `NO_VECTOR`: none.";
             enabled: bool[1] "Chains are given back; else they are only counted.";
             events: bool[1] "EVENT_IDX has been negotiated.";
-            packed: bool[1] "Zero: packed rings are not there yet.";
-            wrap: bool[1] "Zero: of a packed ring the wrap counter of `used`.";
+            packed: bool[1] "RING_PACKED has been negotiated.";
+            wrap: bool[1] "Of a packed ring the wrap counter of `used`: 1 in the beginning.";
             broken: bool[1] "The ring cannot be written or read: chains are only counted.";
-            rsvd0: u8[3] "Zero.";
+            held: bool[1] "Packed: a used descriptor has been written but for its flags, since those behind it have to become visible with it; 0 in the beginning.";
+            held_wrap: bool[1] "Its wrap counter.";
+            held_write: bool[1] "Its WRITE flag: bytes have been written into its chain.";
             function: u16[12] "Owning PCI function.";
-            rsvd1: u16[12] "Zero.";
+            rsvd0: u16[12] "Zero.";
             back: u16[16] "Chains that have come back, given to the driver or only counted, modulo 65,536, and one behind those that were given up. When it is `VqAvail::taken` all are back, of a receive queue not before `VqAvail::given_up` stands.";
-            rsvd2: u16[16] "Zero.";
+            held_id: u16[16] "Buffer ID of the descriptor that is held.";
+            held_slot: u16[16] "Its number in the ring.";
+            rsvd1: u16[16] "Zero.";
         }
     } };
 }

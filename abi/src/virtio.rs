@@ -1,5 +1,5 @@
 //! VirtIO: what a guest's driver and a virtio function of the card say to each other, by the specification "Virtual I/O Device (VIRTIO) Version 1.3", whose sections are named as `spec`.
-//! The golden model (`ferric_model::virtio`) reads these records, and the gateware the descriptors of split rings (`ferric_hdl::virtio`). Causes of a reject: [`crate::codes::VirtioCause`].
+//! The golden model (`ferric_model::virtio`) reads these records, and the gateware the descriptors of both kinds of ring (`ferric_hdl::virtio`). Causes of a reject: [`crate::codes::VirtioCause`].
 
 pub mod feature;
 pub mod net;

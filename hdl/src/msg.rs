@@ -217,25 +217,28 @@ messages! {
     // ---- virtio ----------------------------------------------------------------------------------------------------
     /// A queue of the virtio engine may have something to do.
     VqNotify { queue: 16, }
-    /// A head that has been found in an available ring, below its size; `desc` is the ring's address.
-    VqHead { queue: 16, function: 12, receive: 1, indirect: 1, merged: 1, desc: 64, size: 16, head: 16, }
+    /// A head that has been found in an available ring, below its size; `desc` is the ring's address. Of a `packed` ring: the place `head` under the wrap counter `wrap`, where a chain may begin.
+    VqHead { queue: 16, function: 12, receive: 1, indirect: 1, merged: 1, packed: 1, wrap: 1, desc: 64, size: 16, head: 16, }
+    /// What is at that place of a packed ring: `none`, no chain is available there; `lost`, one of which nobody knows where it ends; else a chain of `slots` descriptors of the ring. But for
+    /// `none` its end has still to be shown.
+    VqWalked { none: 1, lost: 1, slots: 16, }
     /// A buffer of a chain, `len` bytes, not 0; or, `ends`, the chain is over: `id` is what is to be given back, `total` its bytes (all ones: 2^18 - 1 or more), `cause` the
-    /// `VirtioCause` for which it may not be used, or 0.
-    VqPiece { queue: 16, function: 12, merged: 1, id: 16, ends: 1, cause: 5, total: 18, addr: 64, len: 32, }
+    /// `VirtioCause` for which it may not be used, or 0; `slots`: descriptors of a packed ring that it takes, 0: it is lost.
+    VqPiece { queue: 16, function: 12, merged: 1, id: 16, slots: 16, ends: 1, cause: 5, total: 18, addr: 64, len: 32, }
     /// To the stock: a chain of a receive queue is asked for, so many behind the oldest (`ahead`), or the oldest is taken out (`pop`): its buffers follow, unless it is to be thrown away (`mute`).
     VqTake { queue: 16, pop: 1, mute: 1, ahead: 8, }
     /// A chain in stock. `bad`: it has no buffers, and is only to be given back. `merged`: a frame may take several.
-    VqChain { valid: 1, bad: 1, merged: 1, id: 16, function: 12, total: 18, count: 8, }
+    VqChain { valid: 1, bad: 1, merged: 1, id: 16, slots: 16, function: 12, total: 18, count: 8, }
     /// A received frame for a queue, `len` bytes in buffer `handle`.
     VqFrame { queue: 16, handle: 12, len: 14, }
-    /// A chain is done with, `len` bytes have been written into it. `follows`: the driver may not see it before the next one of its queue. `none`: it is no chain, and is only counted.
-    VqUse { queue: 16, id: 16, len: 32, follows: 1, none: 1, }
+    /// A chain is done with, `len` bytes have been written into it. `follows`: the driver may not see it before the next one of its queue. `none`: it is no chain, and is only counted. `slots`: descriptors of a packed ring that it takes; 0: the chain is lost, and only counted.
+    VqUse { queue: 16, id: 16, slots: 16, len: 32, follows: 1, none: 1, }
     /// A ring has been looked at for one chain more: whether it has come.
     VqLooked { queue: 16, found: 1, }
     /// Write of 2 bytes, or 4 (`wide`), to an IOVA aligned to them; 2 bytes stand in both halves of `data`.
     VqPut { iova: 64, function: 12, wide: 1, data: 32, }
-    /// A chain or frame of a queue has been rejected: `VirtioCause`.
-    VqTold { queue: 16, cause: 5, }
+    /// A chain or frame of a queue has been rejected: `VirtioCause`. `lost`: nothing more is taken from its ring, or given back into it.
+    VqTold { queue: 16, cause: 5, lost: 1, }
 
     // ---- timers ----------------------------------------------------------------------------------------------------
     /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.

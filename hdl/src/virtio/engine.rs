@@ -61,6 +61,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.expose("m_avail", "queue.m_ctl");
     a.expose("s_notify", "queue.s_notify");
     a.join("queue.m_head", "walk.s_head");
+    a.join("walk.m_walked", "queue.s_walked");
     a.join("walk.m_rx", "stock.s_piece");
     a.join("walk.m_tx", "tx.s_piece");
     a.join("tx.room", "queue.tx_room");

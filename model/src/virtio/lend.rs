@@ -63,10 +63,18 @@ impl Device {
 
     /// The borrower has rejected something of a queue. A ring that is lost ends the function's work, as one of the device's own does.
     pub fn rejected(&mut self, queue: u16, cause: VirtioCause) {
-        let lent = self.runs() && self.queues.get(usize::from(queue)).is_some_and(|q| q.lent);
         match cause {
-            VirtioCause::AvailJump | VirtioCause::RingDma if lent => self.fail(cause),
+            VirtioCause::AvailJump | VirtioCause::RingDma => self.lost(queue, cause),
             _ => self.counters.count(cause),
+        }
+    }
+
+    /// The borrower has lost the ring of a queue by what it has found there.
+    pub fn lost(&mut self, queue: u16, cause: VirtioCause) {
+        if self.runs() && self.queues.get(usize::from(queue)).is_some_and(|q| q.lent) {
+            self.fail(cause);
+        } else {
+            self.counters.count(cause);
         }
     }
 

@@ -8,6 +8,7 @@ use ferric_abi::codes::VirtioCause;
 use ferric_abi::context::{VqAvail, VqUsed};
 use ferric_abi::virtio::feature;
 use ferric_hdl::virtio::engine;
+use ferric_model::virtio::ring::Format;
 use ferric_model::virtio::{Lent, Step};
 use std::collections::VecDeque;
 
@@ -136,10 +137,18 @@ impl GatewareSeat {
         let Some(lent) = self.queues[usize::from(n)].lent else { return VecDeque::new() };
         let (ring, features) = (lent.ring, self.front.device.ring_features());
         let read = |table, word| Access { table, line: n, word, write: None };
-        let events = features & feature::EVENT_IDX != 0;
-        let used = VqUsed::default().with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_vector(n).with_function(self.front.function).with_events(events);
+        let (events, packed) = (features & feature::EVENT_IDX != 0, ring.format() == Format::Packed);
+        let used = if packed { ring.descriptor(0) } else { ring.device() };
+        let used = VqUsed::default().with_driver(ring.driver()).with_device(used).with_size(ring.size() as u16).with_vector(n).with_function(self.front.function).with_events(events);
+        let used = used.with_packed(packed).with_wrap(packed);
         let avail = VqAvail::default().with_desc(ring.descriptor(0)).with_driver(ring.driver()).with_device(ring.device()).with_size(ring.size() as u16).with_function(self.front.function);
-        let avail = avail.with_receive(lent.receive).with_events(events).with_indirect(features & feature::INDIRECT_DESC != 0).with_merged(features & feature::MRG_RXBUF != 0);
+        let avail = avail
+            .with_packed(packed)
+            .with_wrap(packed)
+            .with_receive(lent.receive)
+            .with_events(events)
+            .with_indirect(features & feature::INDIRECT_DESC != 0)
+            .with_merged(features & feature::MRG_RXBUF != 0);
         match task {
             Task::Begin => Self::line(Table::Used, n, &used.with_enabled(true).0, USED_ENABLED).chain(Self::line(Table::Avail, n, &avail.with_enabled(true).0, AVAIL_ENABLED)).collect(),
             // The last word of each.
@@ -171,8 +180,10 @@ impl GatewareSeat {
             Task::Drain => self.tasks.push_back((Task::Drain, n)),
             Task::Look => {
                 let more = |sum: u64, now: u16| sum + u64::from(now.wrapping_sub(sum as u16));
-                queue.available = more(queue.available, low[0]);
-                queue.used = more(queue.used, low[2]);
+                // In a packed ring they are places: there each chain that is available is taken, or nobody knows how many it is.
+                let packed = queue.lent.is_some_and(|lent| lent.ring.format() == Format::Packed);
+                queue.available = more(queue.available, if packed { low[1] } else { low[0] });
+                queue.used = more(queue.used, if packed { low[3] } else { low[2] });
                 queue.held = low[1].wrapping_sub(low[3]).into();
             }
         }
@@ -204,8 +215,12 @@ impl GatewareSeat {
             self.front.device.leaves(&frame, queue / 2);
             self.front.leaves(frame, edge);
         }
-        for (n, cause) in output.told.drain(..) {
-            self.front.device.rejected(n, cause);
+        for (n, cause, lost) in output.told.drain(..) {
+            if lost {
+                self.front.device.lost(n, cause);
+            } else {
+                self.front.device.rejected(n, cause);
+            }
             self.front.busy = true;
             if let Some(queue) = self.queues.get_mut(usize::from(n)).filter(|_| cause == VirtioCause::BadHead) {
                 queue.skipped += 1;

@@ -52,6 +52,7 @@ const IN_GATEWARE: u64 = feature::MTU
     | feature::VERSION_1
     | feature::ACCESS_PLATFORM
     | feature::IN_ORDER
+    | feature::RING_PACKED
     | feature::ORDER_PLATFORM
     | feature::NOTIFICATION_DATA
     | feature::RING_RESET

@@ -86,8 +86,8 @@ pub struct Output {
     pub frames: Vec<(u16, Vec<u8>)>,
     /// Queues whose driver wants to be interrupted: a line's vector is its queue's number.
     pub interrupts: Vec<u16>,
-    /// Rejects.
-    pub told: Vec<(u16, VirtioCause)>,
+    /// Rejects, and whether the ring is lost by them.
+    pub told: Vec<(u16, VirtioCause, bool)>,
     /// Frames that are in a guest's buffers.
     pub delivered: u64,
     /// What the access has found.
@@ -294,7 +294,7 @@ impl Rtl {
                 moved = true;
                 let (fields, words) = (Fields::of::<VqTold>(), [m.get(*told) as u32]);
                 let cause = VirtioCause::ALL[fields.get(&words, "cause") as usize].0;
-                output.told.push((fields.get(&words, "queue") as u16, cause));
+                output.told.push((fields.get(&words, "queue") as u16, cause, fields.get(&words, "lost") == 1));
             }
         }
         let delivered = m.get(self.delivered);

@@ -1,4 +1,4 @@
-//! A driver of a served virtio function, over vfio-user and without a virtual machine: registers, split rings in memory of its own, frames by UDP datagrams at the wire's other end.
+//! A driver of a served virtio function, over vfio-user and without a virtual machine: registers, split rings (packed ones: `packed.rs`) in memory of its own, frames by UDP datagrams at the wire's other end.
 use ferric_abi::pci;
 use ferric_abi::virtio::{feature, window, CommonConfig, NetHeader, SplitDesc};
 use ferric_driver::eventfd::EventFd;
@@ -222,7 +222,7 @@ impl Guest {
         }
     }
 
-    fn area(queue: u16, part: u64) -> u64 {
+    pub fn area(queue: u16, part: u64) -> u64 {
         BASE + 0x4000 * u64::from(queue) + 0x1000 * part
     }
 

@@ -1,6 +1,7 @@
 //! A virtio network function of a twin, served over vfio-user, with the golden model in its place: `cargo test -p ferric-sim --no-default-features --test virtio`; without that option also with the gateware's
 //! engine in it (`seats.rs`). A guest's own Linux: `./scripts/vm-test virtio`.
 mod guest;
+mod packed;
 mod seats;
 
 use ferric_abi::virtio::net::{control, gso};

@@ -1,5 +1,6 @@
 //! What holds whoever sits in the function's place: the golden model, or the gateware's engine.
 use super::guest::*;
+use super::packed::packed_rings;
 use super::whole;
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::csr;
@@ -253,6 +254,7 @@ fn all_of_it(served: impl Fn(u16) -> Served) {
     frames_at_the_beginning(&served(1));
     bursts(&served(1));
     merged_frames(&served(1));
+    packed_rings(&served(1));
     pairs_of_queues(&served(2));
     drops_and_lost_rings(&served(1));
     resets_under_load(&served(1));

@@ -1,16 +1,18 @@
 //! The available side: whose turn it is, and the table of queues. See README.md.
 
+pub mod packed;
 pub mod ring;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow, VqHead, VqLooked, VqNotify, VqPut, VqTold, WrDone};
+use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow, VqHead, VqLooked, VqNotify, VqPut, VqTold, VqWalked, WrDone};
 use crate::prim::ram::Ram;
 use crate::records::VqAvail;
 use crate::stream::MsgSlice;
 use crate::virtio::stock::Room;
 use crate::virtio::turns::Turns;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use packed::Packed;
 use ring::Ring;
 use rust_hdl::prelude::*;
 
@@ -21,8 +23,9 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_row", &[]),
     ("s_done", &[]),
     ("s_room", &[]),
-    ("s_ctl", &["m_rd", "s_row", "m_head", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_looked", "m_ctl"]), // between turns
-    ("s_look", &["m_rd", "s_row", "m_head", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_ctl"]),            // so are looks
+    ("s_walked", &[]),
+    ("s_ctl", &["m_rd", "s_row", "m_head", "s_walked", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_looked", "m_ctl"]), // between turns
+    ("s_look", &["m_rd", "s_row", "m_head", "s_walked", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_ctl"]),            // so are looks
     ("m_ctl", &[]),
 ];
 
@@ -56,6 +59,8 @@ pub struct Queue<const LQ: usize> {
     pub m_rd: MsgSrc<RdCmd>,
     pub s_row: MsgSink<RdRow>,
     pub m_head: MsgSrc<VqHead>,
+    /// What the walker has found at a place of a packed ring.
+    pub s_walked: MsgSink<VqWalked>,
     pub m_put: MsgSrc<VqPut>,
     pub s_done: MsgSink<WrDone>,
     /// To the stock: whether there is room for a chain. The answer comes to the question, and to each head of a receive queue when its chain is in stock.
@@ -85,11 +90,14 @@ pub struct Queue<const LQ: usize> {
     /// The turn is a look; a chain has come.
     looks: DFF<Bit>,
     found: DFF<Bit>,
+    /// A turn's way through a split ring, and through a packed one.
     ring: Ring,
+    packed: Packed,
     #[init(Constant::new(VqAvail::default()))]
     zero: Constant<VqAvail>,
     queue_line: Signal<Local, Bits<LQ>>,
     full: Signal<Local, Bit>,
+    is_packed: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -97,11 +105,12 @@ impl<const LQ: usize> Logic for Queue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, sweep, queue, row, again, looks, found);
-        clock!(self, clock, ctl, rows, turns, asked, ring);
+        clock!(self, clock, ctl, rows, turns, asked, ring, packed);
         self.ctl.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
         self.asked.reset.next = self.reset.val();
         self.ring.reset.next = self.reset.val();
+        self.packed.reset.next = self.reset.val();
         MsgSink::<VqNotify>::link(&mut self.s_look, &mut self.asked.s);
         self.asked.m.ready.next = false;
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -110,11 +119,7 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         MsgSink::<VqNotify>::link(&mut self.s_refill, &mut self.turns.s_refill);
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.ring.m_rd);
         MsgSink::<RdRow>::link(&mut self.s_row, &mut self.ring.s_row);
-        MsgSrc::<VqHead>::link(&mut self.m_head, &mut self.ring.m_head);
-        MsgSrc::<VqPut>::link(&mut self.m_put, &mut self.ring.m_put);
-        MsgSink::<WrDone>::link(&mut self.s_done, &mut self.ring.s_done);
-        MsgSrc::<VqNotify>::link(&mut self.m_ask, &mut self.ring.m_ask);
-        MsgSink::<Room>::link(&mut self.s_room, &mut self.ring.s_room);
+        MsgSink::<VqWalked>::link(&mut self.s_walked, &mut self.packed.s_walked);
         self.turns.again.next = false;
         self.turns.queue.next = self.queue.q.val();
         self.turns.m.ready.next = false;
@@ -129,17 +134,50 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.rows.write_data.next = self.row.q.val();
         self.rows.write_en.next = false;
 
-        // A turn's way through the ring.
+        // A turn's way through the ring: one of the two has it, the other is idle.
+        self.is_packed.next = self.row.q.val().packed;
         self.ring.go.next = false;
         self.ring.row.next = self.row.q.val();
         self.ring.queue.next = self.queue.q.val();
         self.ring.looks.next = self.looks.q.val();
+        self.packed.go.next = false;
+        self.packed.row.next = self.row.q.val();
+        self.packed.queue.next = self.queue.q.val();
+        self.packed.looks.next = self.looks.q.val();
+        self.m_head.valid.next = self.ring.m_head.valid.val() | self.packed.m_head.valid.val();
+        self.m_head.data.next = self.ring.m_head.data.val();
+        self.ring.m_head.ready.next = self.m_head.ready.val();
+        self.packed.m_head.ready.next = self.m_head.ready.val();
+        self.m_put.valid.next = self.ring.m_put.valid.val() | self.packed.m_put.valid.val();
+        self.m_put.data.next = self.ring.m_put.data.val();
+        self.ring.m_put.ready.next = self.m_put.ready.val();
+        self.packed.m_put.ready.next = self.m_put.ready.val();
+        self.m_ask.valid.next = self.ring.m_ask.valid.val() | self.packed.m_ask.valid.val();
+        self.m_ask.data.next.queue = self.queue.q.val();
+        self.ring.m_ask.ready.next = self.m_ask.ready.val();
+        self.packed.m_ask.ready.next = self.m_ask.ready.val();
+        self.ring.s_done.data.next = self.s_done.data.val();
+        self.ring.s_done.valid.next = self.s_done.valid.val() & !self.is_packed.val();
+        self.packed.s_done.data.next = self.s_done.data.val();
+        self.packed.s_done.valid.next = self.s_done.valid.val() & self.is_packed.val();
+        self.s_done.ready.next = self.ring.s_done.ready.val() | self.packed.s_done.ready.val();
+        self.ring.s_room.data.next = self.s_room.data.val();
+        self.ring.s_room.valid.next = self.s_room.valid.val() & !self.is_packed.val();
+        self.packed.s_room.data.next = self.s_room.data.val();
+        self.packed.s_room.valid.next = self.s_room.valid.val() & self.is_packed.val();
+        self.s_room.ready.next = self.ring.s_room.ready.val() | self.packed.s_room.ready.val();
         // All queues share the walker: a chain that would wait in it for its frame's turn is left to a later turn.
         self.full.next = !self.row.q.val().receive & !self.tx_room.val();
         self.ring.full.next = self.full.val();
-        self.tx_promise.next = self.ring.gave.val() & !self.row.q.val().receive;
-        self.told_valid.next = self.ring.told_valid.val();
+        self.packed.full.next = self.full.val();
+        self.tx_promise.next = (self.ring.gave.val() | self.packed.gave.val()) & !self.row.q.val().receive;
+        self.told_valid.next = self.ring.told_valid.val() | self.packed.told_valid.val();
         self.told.next = self.ring.told.val();
+        if self.is_packed.val() {
+            self.m_head.data.next = self.packed.m_head.data.val();
+            self.m_put.data.next = self.packed.m_put.data.val();
+            self.told.next = self.packed.told.val();
+        }
         self.m_give_up.valid.next = self.state.q.val() == State::GiveUp;
         self.m_give_up.data.next.queue = self.queue.q.val();
         self.m_looked.valid.next = self.state.q.val() == State::Looked;
@@ -206,7 +244,8 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                     self.again.d.next = true;
                     self.state.d.next = State::Store;
                 } else {
-                    self.ring.go.next = true;
+                    self.ring.go.next = !self.is_packed.val();
+                    self.packed.go.next = self.is_packed.val();
                 }
             }
             State::GiveUp => {
@@ -218,7 +257,7 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 }
             }
             State::Turn => {
-                if self.ring.over.val() {
+                if self.ring.over.val() | self.packed.over.val() {
                     self.state.d.next = State::Store;
                 }
             }
@@ -243,16 +282,20 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         if self.ring.passed.val() {
             self.row.d.next.fetch = self.row.q.val().fetch + 1;
         }
-        if self.ring.gave.val() {
+        if self.packed.passed.val() {
+            self.row.d.next.fetch = self.packed.fetch.val();
+            self.row.d.next.wrap = self.packed.wrap.val();
+        }
+        if self.ring.gave.val() | self.packed.gave.val() {
             self.row.d.next.taken = self.row.q.val().taken + 1;
         }
-        if self.ring.lost.val() {
+        if self.ring.lost.val() | self.packed.lost.val() {
             self.row.d.next.broken = true;
         }
-        if self.ring.again.val() {
+        if self.ring.again.val() | self.packed.again.val() {
             self.again.d.next = true;
         }
-        if self.ring.found.val() {
+        if self.ring.found.val() | self.packed.found.val() {
             self.found.d.next = true;
         }
         if self.reset.val() {

@@ -159,6 +159,8 @@ impl Logic for Ring {
         self.m_head.data.next.receive = self.row.val().receive;
         self.m_head.data.next.indirect = self.row.val().indirect;
         self.m_head.data.next.merged = self.row.val().merged;
+        self.m_head.data.next.packed = false;
+        self.m_head.data.next.wrap = false;
         self.m_head.data.next.desc = self.row.val().desc;
         self.m_head.data.next.size = self.row.val().size;
         self.m_head.data.next.head = self.head.q.val();
@@ -377,5 +379,6 @@ impl Logic for Ring {
         self.lost.next = self.loses.val();
         self.over.next = self.ends.val();
         self.told.next.cause = self.cause.val();
+        self.told.next.lost = self.loses.val();
     }
 }

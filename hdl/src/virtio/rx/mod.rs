@@ -59,6 +59,7 @@ enum State {
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Part {
     id: Bits<16>,
+    slots: Bits<16>,
     len: Bits<14>,
 }
 
@@ -186,6 +187,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.fill.frees.next = self.state.q.val() == State::Free;
         self.parts.write_addr.next = self.known.q.val().get_bits::<LG_LIST>(0);
         self.parts.write_data.next.id = self.chain.q.val().id;
+        self.parts.write_data.next.slots = self.chain.q.val().slots;
         self.parts.write_data.next.len = self.fill.written.val();
         self.parts.write_en.next = self.state.q.val() == State::Note;
         self.parts.read_addr.next = self.given.q.val().get_bits::<LG_LIST>(0);
@@ -193,6 +195,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.m_use.valid.next = (self.state.q.val() == State::Give) | (self.state.q.val() == State::Mark);
         self.m_use.data.next.queue = self.frame.q.val().queue;
         self.m_use.data.next.id = self.parts.read_data.val().id;
+        self.m_use.data.next.slots = self.parts.read_data.val().slots;
         self.m_use.data.next.len = bit_cast::<32, 14>(self.parts.read_data.val().len);
         if self.discards.q.val() | self.fill.failed.val() {
             self.m_use.data.next.len = bits::<32>(0);
@@ -384,6 +387,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         }
         self.told_valid.next = self.drops.val();
         self.told.next.queue = self.frame.q.val().queue;
+        self.told.next.lost = false;
         self.told.next.cause = self.cause.val();
         if self.reset.val() {
             self.state.d.next = State::Idle;

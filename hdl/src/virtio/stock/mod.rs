@@ -174,6 +174,7 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
         self.chains.write_data.next.merged = self.piece.q.val().merged;
         self.chains.write_data.next.bad = self.bad.val();
         self.chains.write_data.next.id = self.piece.q.val().id;
+        self.chains.write_data.next.slots = self.piece.q.val().slots;
         self.chains.write_data.next.function = self.piece.q.val().function;
         self.chains.write_data.next.total = self.piece.q.val().total;
         self.chains.write_data.next.count = self.count.q.val().get_bits::<8>(0);
@@ -195,6 +196,7 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
         self.m_refill.data.next.queue = self.queue.q.val();
         self.told_valid.next = false;
         self.told.next.queue = self.queue.q.val();
+        self.told.next.lost = false;
         self.told.next.cause = bits::<5>(VirtioCause::LongChain as u64);
 
         match self.state.q.val() {

@@ -1,4 +1,5 @@
-//! A driver of a split ring: posts chains of any shape, notifies when the device's event says so, and looks at used entries only when it has been interrupted.
+//! A driver of a ring, split or packed (`packed.rs`): posts chains of any shape, notifies when the device's event says so, and looks at used entries only when it has been interrupted.
+use super::packed::Packed;
 use super::HEADER;
 use crate::tb::Rng;
 use crate::virtio::testing::Guest;
@@ -25,6 +26,8 @@ pub struct Ring {
     pub events: bool,
     /// Frames may take several chains, which are short then.
     pub merged: bool,
+    /// It is a packed ring.
+    pub packed: Option<Packed>,
     pub areas: [u64; 3],
     /// It posts nothing more.
     pub stops: bool,
@@ -64,6 +67,7 @@ impl Ring {
             kind,
             events,
             merged: false,
+            packed: None,
             areas,
             stops: false,
             told: true,
@@ -93,12 +97,16 @@ impl Ring {
     /// Posts up to three chains, then shows them all at once.
     pub fn post(&mut self, rng: &mut Rng, guest: &mut Guest) {
         for _ in 0..1 + rng.below(3) {
-            if self.stops || self.free.len() < 5 {
+            let places = self.packed.as_ref().map_or(self.free.len(), |packed| packed.free(self.size));
+            if self.stops || places < 5 {
                 break;
             }
             self.chain(rng, guest);
         }
-        guest.put(self.areas[1] + 2, &self.avail.to_le_bytes());
+        match &mut self.packed {
+            Some(packed) => packed.show(guest),
+            None => guest.put(self.areas[1] + 2, &self.avail.to_le_bytes()),
+        }
     }
 
     fn chain(&mut self, rng: &mut Rng, guest: &mut Guest) {
@@ -128,10 +136,19 @@ impl Ring {
         cuts.sort_unstable();
         let pieces: Vec<(u64, u32)> = cuts.windows(2).map(|w| (at + w[0], (w[1] - w[0]) as u32)).collect();
         let write = self.kind == Kind::Receive;
-        let heads = self.place(rng, guest, &pieces, write);
+        let heads = match &mut self.packed {
+            Some(packed) => {
+                let id = self.free.pop().expect("a free one");
+                packed.place(rng, guest, self.areas[0], (self.queue, self.size), id, &pieces, write);
+                vec![id]
+            }
+            None => self.place(rng, guest, &pieces, write),
+        };
         let head = heads[0];
-        guest.put(self.areas[1] + 4 + 2 * u64::from(self.avail % self.size), &head.to_le_bytes());
-        self.avail = self.avail.wrapping_add(1);
+        if self.packed.is_none() {
+            guest.put(self.areas[1] + 4 + 2 * u64::from(self.avail % self.size), &head.to_le_bytes());
+            self.avail = self.avail.wrapping_add(1);
+        }
         self.posted += 1;
         self.order.push_back(head);
         self.out.insert(head, (heads, pieces));
@@ -160,6 +177,9 @@ impl Ring {
 
     /// Whether what has been posted since the last time has to be told of.
     pub fn wants_notification(&mut self, guest: &mut Guest) -> bool {
+        if let Some(packed) = &mut self.packed {
+            return packed.wants_notification(guest, self.areas[2], self.size, self.events);
+        }
         let (old, new) = (self.notified, self.avail);
         self.notified = new;
         if !self.events {
@@ -173,8 +193,7 @@ impl Ring {
     pub fn collect(&mut self, guest: &mut Guest, offered: &[Vec<u8>]) {
         self.told = false;
         loop {
-            let until = guest.word(self.areas[2] + 2);
-            while self.last != until {
+            while self.is_used(guest) {
                 let (mut bytes, mut full) = self.take(guest);
                 if self.kind == Kind::Transmit {
                     assert!(bytes.is_empty());
@@ -183,8 +202,8 @@ impl Ring {
                 assert_eq!((&bytes[..HEADER - 2], bytes[HEADER - 1]), (&[0; HEADER - 2][..], 0), "queue {}: header", self.queue);
                 let chains = u16::from(bytes[HEADER - 2]);
                 assert!(chains == 1 || self.merged && chains > 0, "queue {}: {chains} chains", self.queue);
-                assert!(until.wrapping_sub(self.last) >= chains - 1, "queue {}: some of {chains} chains of a frame are there", self.queue);
                 for _ in 1..chains {
+                    assert!(self.is_used(guest), "queue {}: some of {chains} chains of a frame are there", self.queue);
                     assert!(full, "queue {}: all chains but the last are full", self.queue);
                     let (more, now) = self.take(guest);
                     assert!(!more.is_empty(), "queue {}: a chain too many", self.queue);
@@ -194,19 +213,35 @@ impl Ring {
                 self.several += u64::from(chains > 1);
                 self.check(&bytes, offered);
             }
-            guest.put(self.used_event(), &self.last.to_le_bytes());
-            if self.last == guest.word(self.areas[2] + 2) {
+            match &self.packed {
+                Some(packed) => packed.ask(guest, self.areas[1], self.size, self.events),
+                None => guest.put(self.used_event(), &self.last.to_le_bytes()),
+            }
+            if !self.is_used(guest) {
                 return;
             }
         }
     }
 
+    /// There is one more used chain.
+    fn is_used(&self, guest: &mut Guest) -> bool {
+        match &self.packed {
+            Some(packed) => packed.is_used(guest, self.areas[0], self.size),
+            None => self.last != guest.word(self.areas[2] + 2),
+        }
+    }
+
     /// The next used chain: what has been written into it, and whether it is full.
     fn take(&mut self, guest: &mut Guest) -> (Vec<u8>, bool) {
-        let element = guest.get(self.areas[2] + 4 + 8 * u64::from(self.last % self.size), 8);
-        let word = |n: usize| u32::from_le_bytes([element[n], element[n + 1], element[n + 2], element[n + 3]]);
-        let (head, length) = (word(0) as u16, word(4) as usize);
-        self.last = self.last.wrapping_add(1);
+        let (head, length) = match &mut self.packed {
+            Some(packed) => packed.take(guest, self.areas[0], self.size),
+            None => {
+                let element = guest.get(self.areas[2] + 4 + 8 * u64::from(self.last % self.size), 8);
+                let word = |n: usize| u32::from_le_bytes([element[n], element[n + 1], element[n + 2], element[n + 3]]);
+                self.last = self.last.wrapping_add(1);
+                (word(0) as u16, word(4) as usize)
+            }
+        };
         assert_eq!(Some(head), self.order.pop_front(), "queue {}: not in order", self.queue);
         let (heads, pieces) = self.out.remove(&head).expect("it was out");
         self.free.extend(heads);

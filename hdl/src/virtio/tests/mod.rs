@@ -1,8 +1,9 @@
-//! The whole engine between drivers of split rings and a host that answers out of order.
+//! The whole engine between drivers and a host that answers out of order.
 mod driver;
 mod host;
 mod lives;
 mod merged;
+mod packed;
 
 use super::engine::{engine, TELLERS};
 use super::testing::Guest;
@@ -129,11 +130,20 @@ impl Bench {
     /// A queue begins. Its vector is its number.
     fn begin(&mut self, ring: Ring) {
         let [desc, driver, device] = ring.areas;
-        let (function, size, receive) = (ring.function, ring.size, ring.kind == Kind::Receive);
-        let used = VqUsed::default().with_driver(driver).with_device(device).with_size(size).with_vector(ring.queue).with_function(function).with_events(ring.events).with_enabled(true);
+        let (function, size, receive, packed) = (ring.function, ring.size, ring.kind == Kind::Receive, ring.packed.is_some());
+        let used = VqUsed::default()
+            .with_driver(driver)
+            .with_device(if packed { desc } else { device })
+            .with_packed(packed)
+            .with_wrap(packed)
+            .with_size(size)
+            .with_vector(ring.queue)
+            .with_function(function)
+            .with_events(ring.events)
+            .with_enabled(true);
         self.write_line(1, ring.queue, &used.0, 6);
         let avail = VqAvail::default().with_desc(desc).with_driver(driver).with_device(device).with_size(size).with_function(function);
-        let avail = avail.with_receive(receive).with_events(ring.events).with_indirect(true).with_merged(ring.merged).with_enabled(true);
+        let avail = avail.with_receive(receive).with_events(ring.events).with_indirect(true).with_merged(ring.merged).with_packed(packed).with_wrap(packed).with_enabled(true);
         self.write_line(0, ring.queue, &avail.0, 7);
         self.rings.push(ring);
     }
@@ -229,11 +239,17 @@ impl Bench {
 
 /// Drivers of two functions send and receive until so many frames have gone each way; then every chain and frame is somewhere.
 fn traffic(width: usize, seed: u64, stall: u32, frames: usize) {
+    mixed(width, seed, stall, frames, [false; 4]);
+}
+
+/// The same with rings some of which are packed: those have other sizes.
+fn mixed(width: usize, seed: u64, stall: u32, frames: usize, packed: [bool; 4]) {
     let mut b = Bench::new(width, seed, stall);
     for (queue, size) in [(0, 64), (1, 16), (2, 32), (3, 256)] {
+        let size = if packed[usize::from(queue)] { size - 3 } else { size };
         let mut ring = Ring::new(queue, 1 + queue / 2, size, if queue % 2 == 0 { Kind::Receive } else { Kind::Transmit }, queue < 2 || seed % 2 == 0, &mut b.guest);
         ring.merged = queue == 2;
-        b.begin(ring);
+        b.begin(if packed[usize::from(queue)] { ring.packed() } else { ring });
     }
     let limit = b.tb.cycles() + 600_000 + 4000 * frames as u64;
     loop {
@@ -295,14 +311,14 @@ fn no_circle_of_waits() {
 /// The port takes no frame: what waits to be sent holds up nobody who receives, though all share one walker. With several seeds: how far behind the walker the transmit unit is makes the difference.
 #[test]
 fn frames_come_while_none_can_leave() {
-    [2, 3, 4, 9].into_iter().for_each(refused);
+    [2, 3, 4, 9].into_iter().for_each(|seed| refused_by(seed, false));
 }
 
-fn refused(seed: u64) {
+fn refused_by(seed: u64, packed: bool) {
     let mut b = Bench::new(64, seed, 10);
     for (queue, size) in [(0, 64), (1, 256)] {
         let ring = Ring::new(queue, 1, size, if queue == 0 { Kind::Receive } else { Kind::Transmit }, true, &mut b.guest);
-        b.begin(ring);
+        b.begin(if packed { ring.packed() } else { ring });
     }
     b.frames_out.refuse();
     let limit = b.tb.cycles() + 600_000;

@@ -59,6 +59,7 @@ enum Drain {
 struct Chain {
     queue: Bits<16>,
     id: Bits<16>,
+    slots: Bits<16>,
     len: Bits<14>,
     cause: Bits<5>,
     known: Bit,
@@ -225,6 +226,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.chains.write_addr.next = self.slot.val();
         self.chains.write_data.next.queue = self.piece.q.val().queue;
         self.chains.write_data.next.id = self.piece.q.val().id;
+        self.chains.write_data.next.slots = self.piece.q.val().slots;
         self.header.next = self.total.val().get_bits::<14>(0) - HEADER;
         self.chains.write_data.next.len = self.header.val();
         self.chains.write_data.next.cause = self.cause.val();
@@ -335,6 +337,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.whose.next = self.chain.q.val().queue;
         self.m_use.data.next.queue = self.whose.val();
         self.m_use.data.next.id = self.chain.q.val().id;
+        self.m_use.data.next.slots = self.chain.q.val().slots;
         self.m_use.data.next.len = bits::<32>(0);
         self.m_use.data.next.follows = false;
         self.m_use.data.next.none = false;
@@ -342,6 +345,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.from.s.data.next.queue = self.whose.val();
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
+        self.told.next.lost = false;
         self.told.next.cause = self.chain.q.val().cause;
         match self.drain.q.val() {
             Drain::Wait => {

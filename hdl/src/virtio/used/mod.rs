@@ -1,7 +1,11 @@
 //! The used side: chains go back into their used rings, then the driver's event says whether it wants an interrupt. See README.md.
 
+pub mod packed;
+#[cfg(test)]
+mod packed_tests;
 #[cfg(test)]
 mod tests;
+pub mod wish;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
@@ -14,7 +18,9 @@ use crate::records::VqUsed;
 use crate::stream::MsgSlice;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use packed::Packed;
 use rust_hdl::prelude::*;
+use wish::Wish;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -29,6 +35,8 @@ pub const WAITS: &[(&str, &[&str])] = &[
 const HEAD: u64 = super::RING_HEAD;
 const WORD: u64 = 4;
 const INDEX: u64 = 2;
+/// Words in a row.
+const WORDS: usize = HALVES / 2;
 /// log2 of an element's bytes.
 const LG_ELEM: usize = 3;
 /// Bits of an index, a head, an event, and how many stand in a row.
@@ -49,9 +57,13 @@ enum State {
     Length,
     More,
     Index,
+    Entry,
+    Show,
     Answers,
     Event,
     Row,
+    Measure,
+    Compare,
     Decide,
     Interrupt,
     Store,
@@ -94,10 +106,15 @@ pub struct Used<const LQ: usize> {
     mask: DFF<Bits<16>>,
     word: DFF<Bits<16>>,
     window: DFF<Bits<16>>,
+    flags: DFF<Bits<16>>,
+    packed: Packed,
+    wish: Wish,
     place: Sum<64>,
     #[init(std::array::from_fn(|i| Slice::new(HALF_WORD * i)))]
     halves: [Slice<512, 16>; HALVES],
     half: IndexMux<Bits<16>, HALVES, 5>,
+    /// The second half of the word.
+    second: IndexMux<Bits<16>, WORDS, 4>,
     #[init(Constant::new((!63u64).to_bits()))]
     whole_rows: Constant<Bits<64>>,
     #[init(Constant::new(1u64.to_bits()))]
@@ -117,6 +134,9 @@ pub struct Used<const LQ: usize> {
     passed: Signal<Local, Bits<16>>,
     wants: Signal<Local, Bit>,
     more: Signal<Local, Bit>,
+    lost: Signal<Local, Bit>,
+    more_lost: Signal<Local, Bit>,
+    is_packed: Signal<Local, Bit>,
     queue_line: Signal<Local, Bits<LQ>>,
     twice: Signal<Local, Bits<32>>,
 }
@@ -125,10 +145,11 @@ pub struct Used<const LQ: usize> {
 impl<const LQ: usize> Logic for Used<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, queue, row, now, batch, owed, failed, base, offset, at, mask, word, window);
-        clock!(self, clock, ctl, rows, uses);
+        dff_setup!(self, clock, state, sweep, queue, row, now, batch, owed, failed, base, offset, at, mask, word, window, flags);
+        clock!(self, clock, ctl, rows, uses, packed, wish);
         self.ctl.reset.next = self.reset.val();
         self.uses.reset.next = self.reset.val();
+        self.packed.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
         MsgSink::<VqUse>::link(&mut self.s_use, &mut self.uses.s);
@@ -155,13 +176,23 @@ impl<const LQ: usize> Logic for Used<LQ> {
         self.behind.next = bit_cast::<20, 16>(self.row.q.val().size) << 1;
         self.place.a.next = self.base.q.val();
         self.place.b.next = bit_cast::<64, 20>(self.offset.q.val());
-        self.puts.next = (self.state.q.val() == State::Id) | (self.state.q.val() == State::Length) | (self.state.q.val() == State::Index);
+        self.is_packed.next = self.row.q.val().packed;
+        self.packed.goes.next = self.state.q.val() == State::Entry;
+        self.packed.shows.next = self.state.q.val() == State::Show;
+        self.packed.row.next = self.row.q.val();
+        self.packed.now.next = self.now.q.val();
+        self.packed.put_ready.next = self.m_put.ready.val();
+        self.puts.next = self.packed.put.val() | (self.state.q.val() == State::Id) | (self.state.q.val() == State::Length) | (self.state.q.val() == State::Index);
         self.m_put.valid.next = self.puts.val();
         self.m_put.data.next.iova = self.at.q.val();
         self.m_put.data.next.function = self.row.q.val().function;
         self.m_put.data.next.wide = self.state.q.val() != State::Index;
         self.twice.next = bit_cast::<32, 16>(self.row.q.val().used);
         self.m_put.data.next.data = self.now.q.val().len;
+        if self.is_packed.val() {
+            self.m_put.data.next.iova = self.packed.put_at.val();
+            self.m_put.data.next.data = self.packed.put_data.val();
+        }
         if self.state.q.val() == State::Id {
             self.m_put.data.next.data = bit_cast::<32, 16>(self.now.q.val().id);
         }
@@ -192,20 +223,37 @@ impl<const LQ: usize> Logic for Used<LQ> {
             self.halves[i].x.next = self.s_row.data.val().data;
             self.half.x[i].next = self.halves[i].y.val();
         }
+        for i in 0..WORDS {
+            self.second.x[i].next = self.halves[2 * i + 1].y.val();
+        }
         self.half.sel.next = self.at.q.val().get_bits::<5>(1);
-        self.word.d.next = self.half.y.val();
+        self.second.sel.next = self.at.q.val().get_bits::<4>(2);
+        if self.state.q.val() == State::Row {
+            self.word.d.next = self.half.y.val();
+            self.flags.d.next = self.second.y.val();
+        }
+        self.wish.place.next = self.word.q.val();
+        self.wish.flags.next = self.flags.q.val();
+        self.wish.row.next = self.row.q.val();
         self.passed.next = self.word.q.val() - self.row.q.val().signalled;
         self.window.d.next = self.row.q.val().used - self.row.q.val().signalled;
         self.wants.next = !self.word.q.val().get_bit(0);
         if self.row.q.val().events {
             self.wants.next = self.passed.val() < self.window.q.val();
         }
-        self.more.next = self.uses.m.valid.val() & (self.uses.m.data.val().queue == self.queue.q.val()) & (self.batch.q.val() < BATCH) & !self.uses.m.data.val().none;
+        if self.is_packed.val() {
+            self.wants.next = self.wish.wants.val();
+        }
+        // A chain of a packed ring whose end nobody knows cannot be given back.
+        self.lost.next = self.is_packed.val() & !self.now.q.val().slots.any();
+        self.more_lost.next = self.is_packed.val() & !self.uses.m.data.val().slots.any();
+        self.more.next = self.uses.m.valid.val() & (self.uses.m.data.val().queue == self.queue.q.val()) & (self.batch.q.val() < BATCH) & !self.uses.m.data.val().none & !self.more_lost.val();
         self.m_msix.valid.next = self.state.q.val() == State::Interrupt;
         self.m_msix.data.next.function = self.row.q.val().function;
         self.m_msix.data.next.vector = self.row.q.val().vector;
         self.told_valid.next = false;
         self.told.next.queue = self.queue.q.val();
+        self.told.next.lost = true;
         self.told.next.cause = bits::<5>(VirtioCause::RingDma as u64);
 
         match self.state.q.val() {
@@ -259,8 +307,11 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 self.at.d.next = self.place.y.val();
                 self.offset.d.next = self.offset.q.val() + WORD;
                 self.state.d.next = State::Store;
-                if self.runs.val() & !self.now.q.val().none {
+                if self.runs.val() & !self.now.q.val().none & !self.lost.val() {
                     self.state.d.next = State::Id;
+                    if self.is_packed.val() {
+                        self.state.d.next = State::Entry;
+                    }
                 }
             }
             State::Id => {
@@ -296,6 +347,28 @@ impl<const LQ: usize> Logic for Used<LQ> {
                     self.state.d.next = State::Answers;
                 }
             }
+            // The same in a packed ring: its first descriptor's flags stand for the index.
+            State::Entry => {
+                if self.packed.done.val() {
+                    self.row.d.next = self.packed.changed.val();
+                    self.state.d.next = State::Show;
+                    if self.more.val() {
+                        self.uses.m.ready.next = true;
+                        self.now.d.next = self.uses.m.data.val();
+                        self.state.d.next = State::More;
+                    } else if self.now.q.val().follows {
+                        self.state.d.next = State::Answers;
+                    }
+                }
+            }
+            State::Show => {
+                self.base.d.next = self.row.q.val().driver;
+                self.offset.d.next = bits::<20>(0);
+                if self.packed.done.val() {
+                    self.row.d.next = self.packed.changed.val();
+                    self.state.d.next = State::Answers;
+                }
+            }
             State::Answers => {
                 self.at.d.next = self.place.y.val();
                 if !self.owed.q.val().any() {
@@ -318,6 +391,9 @@ impl<const LQ: usize> Logic for Used<LQ> {
             State::Row => {
                 if self.s_row.valid.val() {
                     self.state.d.next = State::Decide;
+                    if self.is_packed.val() {
+                        self.state.d.next = State::Measure;
+                    }
                     if self.s_row.data.val().err {
                         self.told_valid.next = true;
                         self.row.d.next.broken = true;
@@ -325,8 +401,18 @@ impl<const LQ: usize> Logic for Used<LQ> {
                     }
                 }
             }
+            // Two cycles that `wish` takes.
+            State::Measure => {
+                self.state.d.next = State::Compare;
+            }
+            State::Compare => {
+                self.state.d.next = State::Decide;
+            }
             State::Decide => {
                 self.row.d.next.signalled = self.row.q.val().used;
+                if self.is_packed.val() {
+                    self.row.d.next.signalled = bits::<16>(0);
+                }
                 self.state.d.next = State::Store;
                 if self.wants.val() {
                     self.state.d.next = State::Interrupt;

@@ -1,14 +1,15 @@
 //! The walker: from the head of a chain to its buffers, with all checks. See README.md.
 
+pub mod entry;
+#[cfg(test)]
+mod packed_tests;
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{RdCmd, RdRow, VqHead, VqPiece, VqTold};
-use crate::prim::mux::IndexMux;
-use crate::prim::pack::Cast;
+use crate::msg::{RdCmd, RdRow, VqHead, VqPiece, VqTold, VqWalked};
 use crate::prim::sum::Sum;
-use crate::records::SplitDesc;
+use entry::{Entries, Entry};
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::MAX_SEGMENTS;
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -16,8 +17,8 @@ use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_head", &["m_rd", "s_row", "m_tx", "m_rx"]), // one chain at a time
-    ("s_row", &[]),                                 // taken when it comes
+    ("s_head", &["m_rd", "s_row", "m_tx", "m_rx", "m_walked"]), // one chain at a time
+    ("s_row", &[]),                                             // taken when it comes
     ("m_tx", &["s_row"]),
     ("m_rx", &["s_row"]),
 ];
@@ -42,6 +43,7 @@ enum State {
     Act,
     Emit,
     Next,
+    Answer,
     End,
 }
 
@@ -74,6 +76,8 @@ pub struct Walk {
     /// Chains of transmit and of receive queues.
     pub m_tx: MsgSrc<VqPiece>,
     pub m_rx: MsgSrc<VqPiece>,
+    /// Of each head of a packed ring what is there, before the end of its chain is shown.
+    pub m_walked: MsgSrc<VqWalked>,
     /// Pulse: a chain ends with a cause.
     pub told_valid: Signal<Out, Bit>,
     pub told: Signal<Out, VqTold>,
@@ -86,6 +90,15 @@ pub struct Walk {
     /// Descriptor that is read, how many have been in this table, and in the chain.
     n: DFF<Bits<16>>,
     taken: DFF<Bits<16>>,
+    /// Of a packed table its last descriptor, that behind `n`, and whether `n` is the last: a cycle later.
+    top: DFF<Bits<16>>,
+    behind: DFF<Bits<16>>,
+    last: DFF<Bit>,
+    /// What the chain is given back as; descriptors of a packed ring that it has so far; its end is not to be found; there is none.
+    id: DFF<Bits<16>>,
+    slots: DFF<Bits<16>>,
+    lost: DFF<Bit>,
+    gone: DFF<Bit>,
     buffers: DFF<Bits<9>>,
     total: DFF<Bits<TOTAL>>,
     /// Bytes, or so many that nobody counts them.
@@ -97,13 +110,12 @@ pub struct Walk {
     failed: DFF<Bit>,
     /// Where descriptor `n` lies: added up one cycle before it is used.
     at: DFF<Bits<64>>,
-    desc: DFF<SplitDesc>,
+    desc: DFF<Entry>,
     facts: DFF<Facts>,
     sum: DFF<Bits<TOTAL>>,
     cause: DFF<Bits<5>>,
     place: Sum<64>,
-    quarter: IndexMux<Bits<128>, 4, 2>,
-    as_desc: Cast<Bits<128>, SplitDesc>,
+    entry: Entries,
     #[init(Constant::new((!63u64).to_bits()))]
     whole_rows: Constant<Bits<64>>,
     #[init(Constant::new(MOST.into()))]
@@ -115,7 +127,7 @@ pub struct Walk {
     row_of: Signal<Local, Bits<64>>,
     offset: Signal<Local, Bits<64>>,
     wraps: Signal<Local, Bit>,
-    seen: Signal<Local, SplitDesc>,
+    seen: Signal<Local, Entry>,
     found: Signal<Local, Facts>,
     length: Signal<Local, Bits<32>>,
     crooked: Signal<Local, Bits<4>>,
@@ -133,13 +145,19 @@ pub struct Walk {
     shows: Signal<Local, Bit>,
     took: Signal<Local, Bit>,
     blamed: Signal<Local, Bits<5>>,
+    n_next: Signal<Local, Bits<16>>,
+    skims: Signal<Local, Bit>,
+    faulty: Signal<Local, Bit>,
+    closes: Signal<Local, Bit>,
 }
 
 #[kernel]
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, head, base, entries, inside, n, taken, buffers, total, any, row, row_at, row_valid, failed, at, desc, facts, sum, cause);
+        dff_setup!(
+            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, row, row_at, row_valid, failed, at, desc, facts, sum, cause
+        );
         // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
         self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
         self.place.a.next = self.base.q.val();
@@ -153,12 +171,22 @@ impl Logic for Walk {
         self.m_rd.data.next.tag = bits::<8>(0);
         self.s_head.ready.next = false;
         self.s_row.ready.next = false;
-        self.quarter.x[0].next = self.row.q.val().get_bits::<128>(0);
-        self.quarter.x[1].next = self.row.q.val().get_bits::<128>(128);
-        self.quarter.x[2].next = self.row.q.val().get_bits::<128>(256);
-        self.quarter.x[3].next = self.row.q.val().get_bits::<128>(384);
-        self.quarter.sel.next = self.at.q.val().get_bits::<2>(4);
-        self.as_desc.x.next = self.quarter.y.val();
+        self.top.d.next = self.entries.q.val() - 1;
+        self.n_next.next = self.n.q.val() + 1;
+        self.last.d.next = self.n.q.val() == self.top.q.val();
+        self.behind.d.next = self.n_next.val();
+        if self.n.q.val() == self.top.q.val() {
+            self.behind.d.next = bits::<16>(0);
+        }
+        self.entry.row.next = self.row.q.val();
+        self.entry.which.next = self.at.q.val().get_bits::<2>(4);
+        self.entry.packed.next = self.head.q.val().packed;
+        self.entry.inside.next = self.inside.q.val();
+        self.entry.wrap.next = self.head.q.val().wrap;
+        self.entry.behind.next = self.behind.q.val();
+        self.entry.last.next = self.last.q.val();
+        // Of a chain in a packed ring it is not known before its last descriptor how many places it takes: a bad one is read on, but not shown.
+        self.skims.next = self.head.q.val().packed & !self.inside.q.val();
 
         // ---- Judge ----
         self.seen.next = self.desc.q.val();
@@ -188,7 +216,7 @@ impl Logic for Walk {
             & !self.steep.val().any()
             & self.table_entries.val().any()
             & (self.table_entries.val() <= BUFFERS);
-        self.found.next.outside = self.seen.val().next >= self.entries.q.val();
+        self.found.next.outside = self.seen.val().to >= self.entries.q.val();
         self.found.next.loops = self.taken_next.val() >= self.entries.q.val();
 
         // ---- Act ----
@@ -203,11 +231,21 @@ impl Logic for Walk {
             self.blamed.next = bits::<5>(VirtioCause::LongChain as u64);
         }
 
+        self.faulty.next = self.blamed.val().any() | self.cause.q.val().any();
+        self.m_walked.valid.next = self.state.q.val() == State::Answer;
+        self.m_walked.data.next.none = self.gone.q.val();
+        self.m_walked.data.next.lost = self.lost.q.val();
+        self.m_walked.data.next.slots = self.slots.q.val();
+
         // ---- What is shown ----
         self.piece.next.queue = self.head.q.val().queue;
         self.piece.next.function = self.head.q.val().function;
         self.piece.next.merged = self.head.q.val().merged;
-        self.piece.next.id = self.head.q.val().head;
+        self.piece.next.id = self.id.q.val();
+        self.piece.next.slots = self.slots.q.val();
+        if self.lost.q.val() {
+            self.piece.next.slots = bits::<16>(0);
+        }
         self.piece.next.ends = self.state.q.val() == State::End;
         self.piece.next.cause = self.cause.q.val();
         self.piece.next.total = self.total.q.val();
@@ -222,6 +260,8 @@ impl Logic for Walk {
         self.told_valid.next = false;
         self.told.next.queue = self.head.q.val().queue;
         self.told.next.cause = self.cause.q.val();
+        self.told.next.lost = self.lost.q.val();
+        self.closes.next = false;
 
         match self.state.q.val() {
             State::Idle => {
@@ -237,6 +277,10 @@ impl Logic for Walk {
                 self.any.d.next = false;
                 self.row_valid.d.next = false;
                 self.cause.d.next = bits::<5>(0);
+                self.id.d.next = self.s_head.data.val().head;
+                self.slots.d.next = bits::<16>(0);
+                self.lost.d.next = false;
+                self.gone.d.next = false;
                 if self.s_head.valid.val() {
                     self.state.d.next = State::Aim;
                 }
@@ -251,7 +295,7 @@ impl Logic for Walk {
                     self.failed.d.next = true;
                     self.state.d.next = State::Pick;
                 } else if self.row_valid.q.val() & (self.row_at.q.val() == self.row_of.val()) {
-                    self.desc.d.next = self.as_desc.y.val();
+                    self.desc.d.next = self.entry.y.val();
                     self.state.d.next = State::Judge;
                 } else {
                     self.m_rd.valid.next = true;
@@ -271,26 +315,40 @@ impl Logic for Walk {
                 }
             }
             State::Pick => {
-                self.desc.d.next = self.as_desc.y.val();
+                self.desc.d.next = self.entry.y.val();
                 self.state.d.next = State::Judge;
                 if self.failed.q.val() {
                     self.cause.d.next = bits::<5>(VirtioCause::RingDma as u64);
                     if self.inside.q.val() {
                         self.cause.d.next = bits::<5>(VirtioCause::BadIndirect as u64);
                     }
-                    self.state.d.next = State::End;
+                    self.lost.d.next = self.skims.val();
+                    self.closes.next = true;
                 }
             }
             State::Judge => {
                 self.facts.d.next = self.found.val();
                 self.sum.d.next = self.sum_next.val();
                 self.taken.d.next = self.taken_next.val();
+                // Availability is the first one's alone: it was written last.
+                self.gone.d.next = self.head.q.val().packed & self.seen.val().absent & !self.slots.q.val().any();
+                if self.skims.val() {
+                    self.id.d.next = self.seen.val().id;
+                    self.slots.d.next = self.taken_next.val();
+                }
                 self.state.d.next = State::Act;
             }
             State::Act => {
-                self.cause.d.next = self.blamed.val();
-                if self.blamed.val().any() {
-                    self.state.d.next = State::End;
+                if !self.cause.q.val().any() {
+                    self.cause.d.next = self.blamed.val();
+                }
+                if self.gone.q.val() {
+                    self.state.d.next = State::Answer;
+                } else if self.faulty.val() & self.skims.val() {
+                    self.n.d.next = self.desc.q.val().to;
+                    self.state.d.next = State::Next;
+                } else if self.blamed.val().any() {
+                    self.closes.next = true;
                 } else if self.desc.q.val().indirect {
                     self.base.d.next = self.desc.q.val().addr;
                     self.entries.d.next = bit_cast::<16, 28>(self.table_entries.val());
@@ -300,7 +358,7 @@ impl Logic for Walk {
                     self.row_valid.d.next = false;
                     self.state.d.next = State::Aim;
                 } else {
-                    self.n.d.next = self.desc.q.val().next;
+                    self.n.d.next = self.desc.q.val().to;
                     self.buffers.d.next = self.buffers_next.val();
                     self.total.d.next = self.sum.q.val();
                     self.state.d.next = State::Next;
@@ -319,16 +377,25 @@ impl Logic for Walk {
                 self.at.d.next = self.place.y.val();
                 self.state.d.next = State::Ask;
                 if !self.desc.q.val().has_next {
-                    self.state.d.next = State::End;
-                    if !self.any.q.val() {
+                    self.closes.next = true;
+                    if !self.any.q.val() & !self.cause.q.val().any() {
                         self.cause.d.next = bits::<5>(VirtioCause::Short as u64);
                     }
                 } else if self.facts.q.val().outside {
-                    self.state.d.next = State::End;
+                    self.closes.next = true;
                     self.cause.d.next = bits::<5>(VirtioCause::BadNext as u64);
                 } else if self.facts.q.val().loops {
-                    self.state.d.next = State::End;
+                    self.closes.next = true;
+                    self.lost.d.next = self.skims.val();
                     self.cause.d.next = bits::<5>(VirtioCause::LongChain as u64);
+                }
+            }
+            State::Answer => {
+                if self.m_walked.ready.val() {
+                    self.state.d.next = State::End;
+                    if self.gone.q.val() {
+                        self.state.d.next = State::Idle;
+                    }
                 }
             }
             State::End => {
@@ -339,6 +406,13 @@ impl Logic for Walk {
             }
             _ => {
                 self.state.d.next = State::Idle;
+            }
+        }
+        // Who waits for the answer knows it before the chain's end is shown: then a slot for its frame is promised.
+        if self.closes.val() {
+            self.state.d.next = State::End;
+            if self.head.q.val().packed {
+                self.state.d.next = State::Answer;
             }
         }
         if self.reset.val() {

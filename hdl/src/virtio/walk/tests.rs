@@ -7,14 +7,14 @@ use ferric_abi::virtio::SplitDesc;
 use ferric_model::virtio::ring::{Format, Ring};
 use ferric_model::virtio::walk::{walk, Direction, Head, Rules, Walked};
 
-const FUNCTION: u64 = 5;
+pub(super) const FUNCTION: u64 = 5;
 /// Where rings and tables lie, and one table at the end of the address space.
-const RINGS: u64 = 0x7_1234_0000;
-const TABLES: u64 = 0xa_0000_0000;
-const END: u64 = u64::MAX - 79;
+pub(super) const RINGS: u64 = 0x7_1234_0000;
+pub(super) const TABLES: u64 = 0xa_0000_0000;
+pub(super) const END: u64 = u64::MAX - 79;
 
 /// A length as drivers choose them, and as they do not.
-fn any_length(rng: &mut Rng) -> u32 {
+pub(super) fn any_length(rng: &mut Rng) -> u32 {
     match rng.below(12) {
         0 => 0,
         1 => rng.next_u32(),
@@ -56,7 +56,7 @@ fn any_table(rng: &mut Rng, guest: &mut Guest, write: bool, n: u64) -> SplitDesc
 }
 
 /// What came of a chain: cause, bytes, buffers.
-type Outcome = (u8, u64, Vec<(u64, u32)>);
+pub(super) type Outcome = (u8, u64, Vec<(u64, u32)>);
 
 /// The model's. A chain's bytes saturate; what the walk of a bad chain had shown before does not matter.
 fn expected(guest: &mut Guest, ring: &Ring, head: u16, receive: bool, indirect: bool) -> Outcome {
