@@ -7,7 +7,7 @@ pub mod types;
 
 use super::head::builder::Builder;
 use super::head::parser::Parser;
-use super::head::types::{Note, STAT_BITS as HEAD_STATS};
+use super::head::types::{Note, PdsFields, STAT_BITS as HEAD_STATS};
 use super::pdc::types::{PdcAsk, PdcTold, PLACES, STAT_BITS as PDC_STATS};
 use super::pdc::Pdc;
 use super::receive::Receive;
@@ -113,9 +113,10 @@ pub struct Pds<
     transmit: Transmit<LP, LW, LR, LA, LO, LM, LT>,
     receive: Receive<LP, LW, LR, LU>,
     frames: MsgArb<Outgoing, 2>,
-    fork: MsgFork<Outgoing>,
+    copies: MsgFork<Outgoing>,
     answers: Signal<Local, Bit>,
     requests: Signal<Local, Bit>,
+    front: Signal<Local, PdsFields>,
     kind: Signal<Local, Bits<5>>,
 }
 
@@ -137,7 +138,7 @@ impl<
 {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, parser, builder, pdc, halves, transmit, receive, frames, fork);
+        clock!(self, clock, parser, builder, pdc, halves, transmit, receive, frames, copies);
         self.parser.reset.next = self.reset.val();
         self.builder.reset.next = self.reset.val();
         self.pdc.reset.next = self.reset.val();
@@ -145,7 +146,7 @@ impl<
         self.transmit.reset.next = self.reset.val();
         self.receive.reset.next = self.reset.val();
         self.frames.reset.next = self.reset.val();
-        self.fork.reset.next = self.reset.val();
+        self.copies.reset.next = self.reset.val();
         self.parser.port.next = self.port.val();
         self.builder.port.next = self.port.val();
         self.builder.crc.next = self.crc.val();
@@ -194,7 +195,8 @@ impl<
         MsgSrc::<Delivered>::link(&mut self.m_deliver, &mut self.receive.m_deliver);
         MsgSink::<Finished>::link(&mut self.s_done, &mut self.receive.s_done);
         // What has come: answers to the transmit half, requests and control packets to the receive half. RUDI and UUD are nobody's.
-        self.kind.next = self.parser.m.data.val().pds.kind;
+        self.front.next = self.parser.m.data.val().pds;
+        self.kind.next = self.front.val().kind;
         self.answers.next = (self.kind.val() == PdsType::Ack as u64) | (self.kind.val() == PdsType::AckCc as u64) | (self.kind.val() == PdsType::Nack as u64);
         self.requests.next = (self.kind.val() == PdsType::RudReq as u64)
             | (self.kind.val() == PdsType::RodReq as u64)
@@ -221,12 +223,12 @@ impl<
         // What goes out.
         MsgSrc::<Outgoing>::join(&mut self.transmit.m_out, &mut self.frames.s[0]);
         MsgSrc::<Outgoing>::join(&mut self.receive.m_out, &mut self.frames.s[1]);
-        MsgSrc::<Outgoing>::join(&mut self.frames.m, &mut self.fork.s);
-        self.builder.s.data.next = self.fork.m0.data.val().head;
-        self.builder.s.valid.next = self.fork.m0.valid.val();
-        self.fork.m0.ready.next = self.builder.s.ready.val();
-        self.m_note.data.next = self.fork.m1.data.val().note;
-        self.m_note.valid.next = self.fork.m1.valid.val();
-        self.fork.m1.ready.next = self.m_note.ready.val();
+        MsgSrc::<Outgoing>::join(&mut self.frames.m, &mut self.copies.s);
+        self.builder.s.data.next = self.copies.m0.data.val().head;
+        self.builder.s.valid.next = self.copies.m0.valid.val();
+        self.copies.m0.ready.next = self.builder.s.ready.val();
+        self.m_note.data.next = self.copies.m1.data.val().note;
+        self.m_note.valid.next = self.copies.m1.valid.val();
+        self.copies.m1.ready.next = self.m_note.ready.val();
     }
 }

@@ -4,9 +4,9 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
 use crate::prim::ram::Ram;
 use crate::prim::sum::{Diff, Sum};
-use crate::uet::head::types::{PdsFields, SesFields, UetHead};
-use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcTold};
-use crate::uet::pds::types::{Delivered, Finished, Outgoing, RxLine};
+use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
+use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcLine, PdcTold};
+use crate::uet::pds::types::{Came, Delivered, Finished, Outgoing, RxLine};
 use crate::uet::types::{ack_ask, arrival, rx_ask, AckAsk, AckTold, Owed, RxAsk, RxTold, LINE};
 use ferric_abi::uet::codes::{ControlType, NackCode, PdsType, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -146,6 +146,14 @@ pub struct Director<const LP: usize> {
     /// The answer of semantics.
     fin: Signal<Local, Finished>,
     p: Signal<Local, PdcTold>,
+    pl: Signal<Local, PdcLine>,
+    carried: Signal<Local, Carried>,
+    came: Signal<Local, Came>,
+    /// How the present packet came; the packet of the reply, before and behind this state; the packet that `ack` is told of.
+    how: Signal<Local, Came>,
+    owed: Signal<Local, Owed>,
+    mine: Signal<Local, Owed>,
+    given: Signal<Local, Owed>,
     w: Signal<Local, RxTold>,
     own_place: Signal<Local, Bits<LP>>,
     whole: Signal<Local, Bit>,
@@ -162,6 +170,12 @@ impl<const LP: usize> Logic for Director<LP> {
         dff_setup!(self, clock, state, after, what, to, at, line, ask, pdc, rx_ask, seen, ack_ask, ack, reply, life, due, opens, owes, hears, lingers, held);
         clock!(self, clock, lines);
         self.p.next = self.pdc.q.val();
+        self.pl.next = self.p.val().line;
+        self.carried.next = self.s_head.data.val().carried;
+        self.came.next = self.s_done.data.val().came;
+        self.owed.next = self.reply.q.val().owed;
+        self.mine.next = self.reply.q.val().owed;
+        self.given.next = self.ack_ask.q.val().owed;
         self.w.next = self.seen.q.val();
         self.lines.read_addr.next = bit_cast::<LP, LINE>(self.at.q.val());
         self.lines.write_addr.next = bit_cast::<LP, LINE>(self.at.q.val());
@@ -174,10 +188,10 @@ impl<const LP: usize> Logic for Director<LP> {
         self.ses.next = self.s_head.data.val().ses;
         self.request.next = !(self.pds.val().kind == PdsType::Control as u64);
         self.rod.next = self.pds.val().rod | (self.pds.val().kind == PdsType::RodReq as u64) | (self.pds.val().kind == PdsType::RodCcReq as u64);
-        self.trim.next = self.s_head.data.val().carried.trim;
+        self.trim.next = self.carried.val().trim;
         self.wanted.next = self.pds.val().ar | self.pds.val().syn;
         self.fin.next = self.s_done.data.val();
-        self.own_place.next = self.p.val().line.id.get_bits::<LP>(0);
+        self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
         self.done_place.next = self.fin.val().id.get_bits::<LP>(0);
         self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == 1);
         self.fired.next = self.s_timer.data.val().qpn >> 1;
@@ -195,18 +209,19 @@ impl<const LP: usize> Logic for Director<LP> {
         self.s_done.ready.next = false;
         self.s_timer.ready.next = false;
         self.m_deliver.valid.next = self.state.q.val() == State::Deliver;
-        self.m_deliver.data.next.handle = self.s_head.data.val().carried.handle;
+        self.m_deliver.data.next.handle = self.carried.val().handle;
         self.m_deliver.data.next.pay_off = self.s_head.data.val().pay_off;
         self.m_deliver.data.next.bytes = self.s_head.data.val().pay_len.get_bits::<14>(0);
-        self.m_deliver.data.next.id = self.p.val().line.id;
-        self.m_deliver.data.next.peer = self.p.val().line.peer;
+        self.m_deliver.data.next.id = self.pl.val().id;
+        self.m_deliver.data.next.peer = self.pl.val().peer;
         self.m_deliver.data.next.psn = self.pds.val().psn;
         self.m_deliver.data.next.first = self.w.val().first;
-        self.m_deliver.data.next.came.entropy = self.s_head.data.val().carried.entropy;
-        self.m_deliver.data.next.came.congested = self.s_head.data.val().carried.congested;
-        self.m_deliver.data.next.came.retx = self.pds.val().retx;
-        self.m_deliver.data.next.came.ask = self.wanted.val();
-        self.m_deliver.data.next.came.at = self.reply.q.val().owed.at;
+        self.how.next.entropy = self.carried.val().entropy;
+        self.how.next.congested = self.carried.val().congested;
+        self.how.next.retx = self.pds.val().retx;
+        self.how.next.ask = self.wanted.val();
+        self.how.next.at = self.owed.val().at;
+        self.m_deliver.data.next.came = self.how.val();
         self.m_deliver.data.next.ses = self.ses.val();
         self.m_out.valid.next = self.state.q.val() == State::Send;
         self.m_out.data.next = self.frame.frame.val();
@@ -241,6 +256,8 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.rx_ask.d.next = self.no_rx.val();
                 self.ack_ask.d.next = self.no_ack.val();
                 self.reply.d.next = self.no_reply.val();
+                self.mine.next = self.no_owed.val();
+                self.given.next = self.no_owed.val();
                 self.opens.d.next = false;
                 self.owes.d.next = false;
                 self.hears.d.next = false;
@@ -249,7 +266,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.to.d.next = bits::<2>(to::PDC);
                 if self.what.q.val() == what::HEAD {
                     self.ask.d.next.kind = bits::<4>(pdc_ask::ARRIVE);
-                    self.ask.d.next.peer = self.s_head.data.val().carried.peer;
+                    self.ask.d.next.peer = self.carried.val().peer;
                     self.ask.d.next.id = self.pds.val().dpdcid;
                     self.ask.d.next.peer_id = self.pds.val().spdcid;
                     self.ask.d.next.rod = self.rod.val();
@@ -259,13 +276,13 @@ impl<const LP: usize> Logic for Director<LP> {
                     self.ask.d.next.offset = self.pds.val().dpdcid.get_bits::<12>(0);
                     self.ask.d.next.trim = self.trim.val().any();
                     self.ask.d.next.psn = self.pds.val().psn;
-                    self.reply.d.next.peer = self.s_head.data.val().carried.peer;
+                    self.reply.d.next.peer = self.carried.val().peer;
                     self.reply.d.next.peer_id = self.pds.val().spdcid;
-                    self.reply.d.next.owed.psn = self.pds.val().psn;
-                    self.reply.d.next.owed.entropy = self.s_head.data.val().carried.entropy;
-                    self.reply.d.next.owed.marked = self.s_head.data.val().carried.congested;
-                    self.reply.d.next.owed.retx = self.pds.val().retx;
-                    self.reply.d.next.owed.at = self.now.val();
+                    self.mine.next.psn = self.pds.val().psn;
+                    self.mine.next.entropy = self.carried.val().entropy;
+                    self.mine.next.marked = self.carried.val().congested;
+                    self.mine.next.retx = self.pds.val().retx;
+                    self.mine.next.at = self.now.val();
                     self.after.d.next = State::Judged;
                     if self.s_head.valid.val() {
                         self.what.d.next = self.what.q.val();
@@ -326,7 +343,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.line.d.next = self.lines.read_data.val();
                 if self.opens.q.val() {
                     self.line.d.next = self.nobody.val();
-                    self.line.d.next.id = self.p.val().line.id;
+                    self.line.d.next.id = self.pl.val().id;
                 }
                 self.rx_ask.d.next.line = self.at.q.val();
                 self.ack_ask.d.next.line = self.at.q.val();
@@ -344,7 +361,7 @@ impl<const LP: usize> Logic for Director<LP> {
             State::Dispatch => {
                 self.to.d.next = bits::<2>(to::WINDOW);
                 self.state.d.next = State::Call;
-                self.reply.d.next.wants = self.p.val().line.wants;
+                self.reply.d.next.wants = self.pl.val().wants;
                 if self.what.q.val() == what::DONE {
                     self.rx_ask.d.next.kind = bits::<3>(rx_ask::DONE);
                     if self.fin.val().refused {
@@ -375,7 +392,7 @@ impl<const LP: usize> Logic for Director<LP> {
                     }
                 } else if self.opens.q.val() {
                     self.rx_ask.d.next.kind = bits::<3>(rx_ask::OPEN);
-                    self.rx_ask.d.next.psn = self.p.val().line.start;
+                    self.rx_ask.d.next.psn = self.pl.val().start;
                     self.after.d.next = State::Opened;
                 } else {
                     self.state.d.next = State::Arrive;
@@ -389,18 +406,18 @@ impl<const LP: usize> Logic for Director<LP> {
                 if self.p.val().verdict == verdict::REFUSE {
                     self.reply.d.next.code = self.p.val().code;
                     if self.p.val().own {
-                        self.reply.d.next.id = self.p.val().line.id;
+                        self.reply.d.next.id = self.pl.val().id;
                     }
                     self.state.d.next = State::Refuse;
                 } else if self.p.val().verdict == verdict::DROP {
                     self.s_head.ready.next = true;
                     self.state.d.next = State::Idle;
-                } else if self.p.val().line.initiator {
+                } else if self.pl.val().initiator {
                     // What targets send to their initiators, but for answers: not implemented.
                     self.s_head.ready.next = true;
                     self.state.d.next = State::Idle;
                 } else {
-                    self.reply.d.next.id = self.p.val().line.id;
+                    self.reply.d.next.id = self.pl.val().id;
                     self.hears.d.next = !(self.p.val().verdict == verdict::AGAIN);
                     self.state.d.next = State::Load;
                 }
@@ -485,7 +502,7 @@ impl<const LP: usize> Logic for Director<LP> {
             // The close is taken if it is all that is there beyond CACK.
             State::CloseSeen => {
                 self.ask.d.next.kind = bits::<4>(pdc_ask::SHUT);
-                self.ask.d.next.id = self.p.val().line.id;
+                self.ask.d.next.id = self.pl.val().id;
                 self.ask.d.next.whole = self.whole.val();
                 self.rx_ask.d.next.kind = bits::<3>(rx_ask::REFUSE);
                 if self.whole.val() {
@@ -514,10 +531,10 @@ impl<const LP: usize> Logic for Director<LP> {
             }
             // Whether the PDC is still there.
             State::Looked => {
-                self.reply.d.next.peer = self.p.val().line.peer;
-                self.reply.d.next.id = self.p.val().line.id;
-                self.reply.d.next.peer_id = self.p.val().line.peer_id;
-                self.reply.d.next.wants = self.p.val().line.wants;
+                self.reply.d.next.peer = self.pl.val().peer;
+                self.reply.d.next.id = self.pl.val().id;
+                self.reply.d.next.peer_id = self.pl.val().peer_id;
+                self.reply.d.next.wants = self.pl.val().wants;
                 self.state.d.next = State::Load;
                 if self.what.q.val() == what::TIMER {
                     self.ack_ask.d.next.kind = bits::<2>(ack_ask::LATE);
@@ -525,7 +542,7 @@ impl<const LP: usize> Logic for Director<LP> {
                     self.after.d.next = State::Weighed;
                     self.state.d.next = State::Call;
                 }
-                if (self.p.val().verdict == verdict::NOBODY) | self.p.val().line.initiator {
+                if (self.p.val().verdict == verdict::NOBODY) | self.pl.val().initiator {
                     self.state.d.next = State::Put;
                     if self.what.q.val() == what::DONE {
                         self.s_done.ready.next = true;
@@ -535,22 +552,22 @@ impl<const LP: usize> Logic for Director<LP> {
                 }
             }
             State::Finished => {
-                self.reply.d.next.owed.psn = self.fin.val().psn;
-                self.reply.d.next.owed.entropy = self.fin.val().came.entropy;
-                self.reply.d.next.owed.marked = self.fin.val().came.congested;
-                self.reply.d.next.owed.retx = self.fin.val().came.retx;
+                self.mine.next.psn = self.fin.val().psn;
+                self.mine.next.entropy = self.came.val().entropy;
+                self.mine.next.marked = self.came.val().congested;
+                self.mine.next.retx = self.came.val().retx;
                 self.reply.d.next.code = self.fin.val().code;
                 self.ack_ask.d.next.kind = bits::<2>(ack_ask::DONE);
-                self.ack_ask.d.next.owed.psn = self.fin.val().psn;
-                self.ack_ask.d.next.owed.message = self.fin.val().message;
-                self.ack_ask.d.next.owed.code = self.fin.val().code.get_bits::<6>(0);
-                self.ack_ask.d.next.owed.length = self.fin.val().length;
-                self.ack_ask.d.next.owed.entropy = self.fin.val().came.entropy;
-                self.ack_ask.d.next.owed.marked = self.fin.val().came.congested;
-                self.ack_ask.d.next.owed.retx = self.fin.val().came.retx;
-                self.ack_ask.d.next.owed.at = self.fin.val().came.at;
+                self.given.next.psn = self.fin.val().psn;
+                self.given.next.message = self.fin.val().message;
+                self.given.next.code = self.fin.val().code.get_bits::<6>(0);
+                self.given.next.length = self.fin.val().length;
+                self.given.next.entropy = self.came.val().entropy;
+                self.given.next.marked = self.came.val().congested;
+                self.given.next.retx = self.came.val().retx;
+                self.given.next.at = self.came.val().at;
                 self.ack_ask.d.next.bytes = self.fin.val().bytes;
-                self.ack_ask.d.next.ask = self.fin.val().came.ask;
+                self.ack_ask.d.next.ask = self.came.val().ask;
                 self.ack_ask.d.next.filled = self.w.val().filled;
                 self.ack_ask.d.next.beyond = self.w.val().beyond;
                 self.to.d.next = bits::<2>(to::ACK);
@@ -567,7 +584,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.state.d.next = State::ArmAck;
                 if self.ack.q.val().send {
                     self.reply.d.next.full = true;
-                    self.reply.d.next.owed = self.ack.q.val().owed;
+                    self.mine.next = self.ack.q.val().owed;
                     self.reply.d.next.service = self.ack.q.val().service;
                     self.state.d.next = State::Sack;
                 }
@@ -588,7 +605,7 @@ impl<const LP: usize> Logic for Director<LP> {
             // A packet that is there already: there is nothing new to say of it.
             State::Again => {
                 self.reply.d.next.full = true;
-                self.reply.d.next.owed.code = bits::<6>(ReturnCode::Null as u64);
+                self.mine.next.code = bits::<6>(ReturnCode::Null as u64);
                 self.ack_ask.d.next.kind = bits::<2>(ack_ask::SENT);
                 self.to.d.next = bits::<2>(to::ACK);
                 self.after.d.next = State::Sack;
@@ -640,6 +657,8 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.state.d.next = State::Idle;
             }
         }
+        self.reply.d.next.owed = self.mine.val();
+        self.ack_ask.d.next.owed = self.given.val();
         self.m_timer.data.next.qpn = (bit_cast::<24, LINE>(self.at.q.val()) << 1) | self.number.val();
         if self.reset.val() {
             self.at.d.next = bits::<LINE>(0);

@@ -1,7 +1,8 @@
 //! The headers of ACKs and NACKs.
 use crate::prim::sum::Diff;
+use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
 use crate::uet::pdc::types::PEER;
-use crate::uet::pds::types::Outgoing;
+use crate::uet::pds::types::{FrameNote, Outgoing};
 use crate::uet::types::{Owed, RxTold};
 use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ResponseOpcode, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -35,8 +36,22 @@ pub struct Frame {
     pub seen: Signal<In, RxTold>,
     pub mpr: Signal<In, Bits<8>>,
     pub frame: Signal<Out, Outgoing>,
-    #[init(Constant::new(Outgoing::default()))]
-    nothing: Constant<Outgoing>,
+    #[init(Constant::new(FrameNote::default()))]
+    no_note: Constant<FrameNote>,
+    #[init(Constant::new(UetHead::default()))]
+    no_head: Constant<UetHead>,
+    #[init(Constant::new(Carried::default()))]
+    no_carried: Constant<Carried>,
+    #[init(Constant::new(PdsFields::default()))]
+    no_pds: Constant<PdsFields>,
+    #[init(Constant::new(SesFields::default()))]
+    no_ses: Constant<SesFields>,
+    // The frame's parts.
+    note: Signal<Local, FrameNote>,
+    head: Signal<Local, UetHead>,
+    carried: Signal<Local, Carried>,
+    pds: Signal<Local, PdsFields>,
+    ses: Signal<Local, SesFields>,
     own: Diff<32>,
     base: Diff<32>,
     r: Signal<Local, Reply>,
@@ -55,43 +70,52 @@ impl Logic for Frame {
         self.own.b.next = self.w.val().cack;
         self.base.a.next = self.w.val().base;
         self.base.b.next = self.w.val().cack;
-        self.frame.next = self.nothing.val();
-        self.frame.next.note.peer = self.r.val().peer;
-        self.frame.next.note.control = true;
-        self.frame.next.head.carried.entropy = self.o.val().entropy;
-        self.frame.next.head.pds.marked = self.o.val().marked;
-        self.frame.next.head.pds.retx = self.o.val().retx;
-        self.frame.next.head.pds.spdcid = self.r.val().id;
-        self.frame.next.head.pds.dpdcid = self.r.val().peer_id;
+        self.note.next = self.no_note.val();
+        self.head.next = self.no_head.val();
+        self.carried.next = self.no_carried.val();
+        self.pds.next = self.no_pds.val();
+        self.ses.next = self.no_ses.val();
+        self.note.next.peer = self.r.val().peer;
+        self.note.next.control = true;
+        self.carried.next.entropy = self.o.val().entropy;
+        self.pds.next.marked = self.o.val().marked;
+        self.pds.next.retx = self.o.val().retx;
+        self.pds.next.spdcid = self.r.val().id;
+        self.pds.next.dpdcid = self.r.val().peer_id;
         if self.r.val().nack {
-            self.frame.next.head.pds.kind = bits::<5>(PdsType::Nack as u64);
-            self.frame.next.head.pds.word = bit_cast::<16, 8>(self.r.val().code) << 8;
-            self.frame.next.head.pds.psn = self.o.val().psn;
-            self.frame.next.head.pds.payload = self.r.val().expected;
+            self.pds.next.kind = bits::<5>(PdsType::Nack as u64);
+            self.pds.next.word = bit_cast::<16, 8>(self.r.val().code) << 8;
+            self.pds.next.psn = self.o.val().psn;
+            self.pds.next.payload = self.r.val().expected;
         } else {
-            self.frame.next.head.pds.kind = bits::<5>(PdsType::Ack as u64);
-            self.frame.next.head.pds.word = self.own.y.val().get_bits::<16>(0);
-            self.frame.next.head.pds.psn = self.w.val().cack;
+            self.pds.next.kind = bits::<5>(PdsType::Ack as u64);
+            self.pds.next.word = self.own.y.val().get_bits::<16>(0);
+            self.pds.next.psn = self.w.val().cack;
             if self.r.val().wants {
-                self.frame.next.head.pds.req = bits::<2>(AckRequest::Close as u64);
+                self.pds.next.req = bits::<2>(AckRequest::Close as u64);
             }
             if self.r.val().full {
-                self.frame.next.head.pds.kind = bits::<5>(PdsType::AckCc as u64);
-                self.frame.next.head.pds.follows = bits::<4>(NextHeader::Response as u64);
-                self.frame.next.head.pds.mpr = self.mpr.val();
-                self.frame.next.head.pds.sack_offset = self.base.y.val().get_bits::<16>(0);
-                self.frame.next.head.pds.bitmap = self.w.val().bitmap;
+                self.pds.next.kind = bits::<5>(PdsType::AckCc as u64);
+                self.pds.next.follows = bits::<4>(NextHeader::Response as u64);
+                self.pds.next.mpr = self.mpr.val();
+                self.pds.next.sack_offset = self.base.y.val().get_bits::<16>(0);
+                self.pds.next.bitmap = self.w.val().bitmap;
                 // As `NsccState`: service time, bytes received, how far out of order.
-                self.frame.next.head.pds.state = (bit_cast::<64, 16>(self.r.val().service) << 48) | (bit_cast::<64, 24>(self.w.val().bytes) << 16) | bit_cast::<64, 16>(self.w.val().ooo);
-                self.frame.next.head.ses.form = bits::<3>(NextHeader::Response as u64);
-                self.frame.next.head.ses.opcode = bits::<6>(ResponseOpcode::Response as u64);
+                self.pds.next.state = (bit_cast::<64, 16>(self.r.val().service) << 48) | (bit_cast::<64, 24>(self.w.val().bytes) << 16) | bit_cast::<64, 16>(self.w.val().ooo);
+                self.ses.next.form = bits::<3>(NextHeader::Response as u64);
+                self.ses.next.opcode = bits::<6>(ResponseOpcode::Response as u64);
                 if (self.o.val().code == ReturnCode::Ok as u64) | (self.o.val().code == ReturnCode::Null as u64) {
-                    self.frame.next.head.ses.opcode = bits::<6>(ResponseOpcode::Default as u64);
+                    self.ses.next.opcode = bits::<6>(ResponseOpcode::Default as u64);
                 }
-                self.frame.next.head.ses.code = self.o.val().code;
-                self.frame.next.head.ses.message = self.o.val().message;
-                self.frame.next.head.ses.modified_length = self.o.val().length;
+                self.ses.next.code = self.o.val().code;
+                self.ses.next.message = self.o.val().message;
+                self.ses.next.modified_length = self.o.val().length;
             }
         }
+        self.head.next.carried = self.carried.val();
+        self.head.next.pds = self.pds.val();
+        self.head.next.ses = self.ses.val();
+        self.frame.next.note = self.note.val();
+        self.frame.next.head = self.head.val();
     }
 }

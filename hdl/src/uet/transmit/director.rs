@@ -5,10 +5,10 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
 use crate::prim::ram::Ram;
 use crate::prim::sum::{LessOne, Sum};
-use crate::uet::head::types::{PdsFields, SesFields, UetHead};
-use crate::uet::pdc::types::{pdc_ask, stage, verdict, PdcAsk, PdcTold};
+use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
+use crate::uet::pdc::types::{pdc_ask, stage, verdict, PdcAsk, PdcLine, PdcTold};
 use crate::uet::pds::types::{message_ask, why, Listed, Message, MessageAsk, MessageTold, Outgoing, TxLine};
-use crate::uet::types::{content, loss_ask, Choice, LossAsk, LossTold, SprayAsk, LINE};
+use crate::uet::types::{content, loss_ask, Choice, LossAsk, LossTold, SprayAsk, TxRecord, LINE};
 use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -174,6 +174,9 @@ pub struct Director<const LP: usize> {
     nothing_new: Signal<Local, Bit>,
     l: Signal<Local, TxLine>,
     p: Signal<Local, PdcTold>,
+    pl: Signal<Local, PdcLine>,
+    carried: Signal<Local, Carried>,
+    record: Signal<Local, TxRecord>,
     id_place: Signal<Local, Bits<LP>>,
     own_place: Signal<Local, Bits<LP>>,
     may_post: Signal<Local, Bit>,
@@ -194,6 +197,9 @@ impl<const LP: usize> Logic for Director<LP> {
         clock!(self, clock, lines, timing);
         self.l.next = self.line.q.val();
         self.p.next = self.pdc.q.val();
+        self.pl.next = self.p.val().line;
+        self.carried.next = self.s_head.data.val().carried;
+        self.record.next = self.loss.q.val().record;
         self.lines.read_addr.next = bit_cast::<LP, LINE>(self.at.q.val());
         self.lines.write_addr.next = bit_cast::<LP, LINE>(self.at.q.val());
         self.lines.write_data.next = self.line.q.val();
@@ -209,7 +215,7 @@ impl<const LP: usize> Logic for Director<LP> {
         // The frame that is being heard.
         self.pds.next = self.s_head.data.val().pds;
         self.ses.next = self.s_head.data.val().ses;
-        self.peer.next = self.s_head.data.val().carried.peer;
+        self.peer.next = self.carried.val().peer;
         self.ack.next = !(self.pds.val().kind == PdsType::Nack as u64);
         self.answered.next = (self.ses.val().form == NextHeader::Response as u64) | (self.ses.val().form == NextHeader::ResponseData as u64);
         self.nothing_new.next = self.ses.val().code == ReturnCode::Null as u64;
@@ -224,9 +230,9 @@ impl<const LP: usize> Logic for Director<LP> {
         if self.pds.val().sack_offset.get_bit(15) {
             self.base.b.next = bit_cast::<32, 16>(self.pds.val().sack_offset) | self.sign.val();
         }
-        self.in_front.a.next = self.p.val().line.start;
+        self.in_front.a.next = self.pl.val().start;
         self.id_place.next = self.pds.val().dpdcid.get_bits::<LP>(0);
-        self.own_place.next = self.p.val().line.id.get_bits::<LP>(0);
+        self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
         self.may_post.next = self.room.val() & (!self.blocked.q.val() | !(self.now.val().get_bits::<4>(0) == self.blocked_at.q.val()));
         self.tries_over.next = self.l.val().tries >= self.rto_max.val();
         self.refused_over.next = (self.l.val().refusals >= self.nack_max.val()) & !(self.nack_max.val() == FOR_EVER);
@@ -389,14 +395,14 @@ impl<const LP: usize> Logic for Director<LP> {
                         self.line.d.next = self.nobody.val();
                         self.line.d.next.listed_again = self.l.val().listed_again;
                         self.line.d.next.listed_new = self.l.val().listed_new;
-                        self.line.d.next.id = self.p.val().line.id;
-                        self.line.d.next.peer = self.p.val().line.peer;
-                        self.line.d.next.start = self.p.val().line.start;
-                        self.line.d.next.rod = self.p.val().line.rod;
+                        self.line.d.next.id = self.pl.val().id;
+                        self.line.d.next.peer = self.pl.val().peer;
+                        self.line.d.next.start = self.pl.val().start;
+                        self.line.d.next.rod = self.pl.val().rod;
                         self.line.d.next.live = true;
                         self.line.d.next.syn = true;
                         self.loss_ask.d.next.kind = bits::<4>(loss_ask::OPEN);
-                        self.loss_ask.d.next.psn = self.p.val().line.start;
+                        self.loss_ask.d.next.psn = self.pl.val().start;
                         self.to.d.next = bits::<2>(to::LOSS);
                         self.after.d.next = State::Opened;
                         self.state.d.next = State::Call;
@@ -532,7 +538,7 @@ impl<const LP: usize> Logic for Director<LP> {
             }
             State::Known => {
                 self.state.d.next = State::Load;
-                if (self.p.val().verdict == verdict::NOBODY) | !self.p.val().line.initiator {
+                if (self.p.val().verdict == verdict::NOBODY) | !self.pl.val().initiator {
                     self.s_head.ready.next = true;
                     self.what.d.next = bits::<2>(what::TIMER);
                     self.state.d.next = State::Idle;
@@ -556,9 +562,9 @@ impl<const LP: usize> Logic for Director<LP> {
                 if self.p.val().verdict == verdict::CLOSED {
                     self.state.d.next = State::Over;
                 } else if self.p.val().verdict == verdict::DONE {
-                    self.line.d.next.peer_id = self.p.val().line.peer_id;
-                    self.line.d.next.syn = self.p.val().line.stage == stage::SYN;
-                    self.line.d.next.closing = self.p.val().line.closing;
+                    self.line.d.next.peer_id = self.pl.val().peer_id;
+                    self.line.d.next.syn = self.pl.val().stage == stage::SYN;
+                    self.line.d.next.closing = self.pl.val().closing;
                     self.state.d.next = State::Update;
                 }
             }
@@ -581,7 +587,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 } else if self.p.val().verdict == verdict::RETRY {
                     self.loss_ask.d.next.kind = bits::<4>(loss_ask::NACK_LATER);
                     // A peer that has no room for one has none for the others.
-                    self.loss_ask.d.next.all = self.p.val().line.stage == stage::SYN;
+                    self.loss_ask.d.next.all = self.pl.val().stage == stage::SYN;
                     self.waits.d.next = true;
                 } else if self.p.val().verdict == verdict::REWIND {
                     self.loss_ask.d.next.cack = self.pds.val().payload;
@@ -594,8 +600,8 @@ impl<const LP: usize> Logic for Director<LP> {
                     self.state.d.next = State::Put;
                 }
                 if (self.p.val().verdict == verdict::RESEND) | (self.p.val().verdict == verdict::RETRY) | (self.p.val().verdict == verdict::REWIND) {
-                    self.line.d.next.peer_id = self.p.val().line.peer_id;
-                    self.line.d.next.syn = self.p.val().line.stage == stage::SYN;
+                    self.line.d.next.peer_id = self.pl.val().peer_id;
+                    self.line.d.next.syn = self.pl.val().stage == stage::SYN;
                 }
             }
             // What is to be sent again goes first.
@@ -643,15 +649,15 @@ impl<const LP: usize> Logic for Director<LP> {
             }
             State::Again => {
                 self.message_ask.d.next.kind = bits::<3>(message_ask::LOOK);
-                self.message_ask.d.next.id = self.loss.q.val().record.message;
-                self.message_ask.d.next.offset = self.loss.q.val().record.offset;
-                self.message_ask.d.next.bytes = self.loss.q.val().record.bytes;
+                self.message_ask.d.next.id = self.record.val().message;
+                self.message_ask.d.next.offset = self.record.val().offset;
+                self.message_ask.d.next.bytes = self.record.val().bytes;
                 self.to.d.next = bits::<2>(to::MESSAGE);
                 self.after.d.next = State::Send;
                 self.state.d.next = State::Call;
                 if !self.loss.q.val().ok {
                     self.state.d.next = State::Update;
-                } else if !(self.loss.q.val().record.content == content::DATA) {
+                } else if !(self.record.val().content == content::DATA) {
                     self.state.d.next = State::Send;
                 }
             }
