@@ -49,7 +49,8 @@ impl Bench {
             _ => self.tb.rng().below(700) as u32,
         };
         self.token += 1;
-        let order = [("kind", message_ask::ADD.into()), ("line", line as u128), ("message.token", self.token.into()), ("message.length", length.into()), ("message.says.key", (!u64::from(self.token)).into())];
+        let order =
+            [("kind", message_ask::ADD.into()), ("line", line as u128), ("message.token", self.token.into()), ("message.length", length.into()), ("message.says.key", (!u64::from(self.token)).into())];
         assert!(self.block.ask(&mut self.tb, &order).is("more"));
         self.queues[line].push_back((self.token, length, 0, None));
     }

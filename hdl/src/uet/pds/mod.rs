@@ -32,7 +32,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
 ];
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2, `LU` = `LP` + 1.
-#[allow(clippy::too_many_arguments)]
 #[derive(LogicBlock, BlockDefault)]
 pub struct Pds<
     const W: usize,

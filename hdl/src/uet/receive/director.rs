@@ -309,10 +309,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 }
             }
             State::Call => {
-                if ((self.to.q.val() == to::PDC) & self.m_pdc.ready.val())
-                    | ((self.to.q.val() == to::WINDOW) & self.m_window.ready.val())
-                    | ((self.to.q.val() == to::ACK) & self.m_ack.ready.val())
-                {
+                if ((self.to.q.val() == to::PDC) & self.m_pdc.ready.val()) | ((self.to.q.val() == to::WINDOW) & self.m_window.ready.val()) | ((self.to.q.val() == to::ACK) & self.m_ack.ready.val()) {
                     self.state.d.next = State::Answer;
                 }
             }

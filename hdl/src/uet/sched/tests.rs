@@ -52,7 +52,7 @@ fn turns_go_round_and_what_was_lost_goes_first() {
         // Now and then nobody has anything to send; whoever is first then is offered at once.
         let count = if model.now.is_none() { 1 } else { tb.rng().below(3) };
         for _ in 0..count {
-            let (line, again) = (tb.rng().below(1 << LP) as u16, tb.rng().percent(20));
+            let (line, again) = (tb.rng().below(1 << LP) as u16, tb.rng().percent(6));
             if !model.listed(line, again) {
                 adds.push(fields.pack(&[("line", line.into()), ("again", again.into())]));
                 model.lists[usize::from(again)].push_back(line);
@@ -66,7 +66,8 @@ fn turns_go_round_and_what_was_lost_goes_first() {
         let words = offers.pop().unwrap();
         let (line, again) = model.now.unwrap();
         assert_eq!((fields.get(&words, "line"), fields.get(&words, "again")), (line.into(), again.into()));
-        let more = tb.rng().percent(93);
+        // Packets to be sent again are few.
+        let more = tb.rng().percent(if again { 40 } else { 97 });
         let (before, turn) = (model.now, model.turn);
         model.served(more);
         whole += u32::from(more && turn + 1 == TURN);

@@ -1,5 +1,6 @@
 //! The engine against the golden model's end, and against itself, over a channel of frames.
 mod card;
+mod ends;
 mod world;
 
 use ferric_abi::uet::codes::{PdsType, ReturnCode};
@@ -88,6 +89,15 @@ fn bad_channel(sides: [Side; 2], seed: u64) {
         }
     }
     world.rest();
+    for (from, side) in sides.into_iter().enumerate() {
+        let reached = world.reached(from);
+        println!("{side:?} against {:?}: {reached:?}", sides[1 - from]);
+        // Requests of both modes, sent again, too; closes; ACKs of new packets and old, with holes, and of closes; refusals by semantics and of what is out of order.
+        let wanted = ["request 2", "request 2 again", "request 3", "request 3 again", "SYN", "control 4", "ACK 1", "ACK 0", "SACK", "plain ACK", "NACK 0x0d"];
+        let missing: Vec<_> = wanted.iter().filter(|what| !reached.contains_key(**what)).collect();
+        assert!(missing.is_empty(), "{side:?} never sent {missing:?}: {reached:?}");
+        assert!(side == MODEL || reached.contains_key("NACK 0x0a"), "{reached:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@ use super::card::{Card, TICK};
 use ferric_abi::uet::codes::ReturnCode;
 use ferric_uet::end::{Description, End, Outlook};
 use ferric_uet::model::{random, Config, Mode};
-use ferric_uet::wire::Registers;
+use ferric_uet::wire::{parse, Pds, Registers, Ses};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -213,6 +213,37 @@ impl World {
             Node::Model(end) => format!("{:?} {:?} {:?}", end.counters, end.bad, end.unused),
         };
         self.nodes.iter().map(node).collect()
+    }
+
+    /// What an end has sent: how many frames of which kind.
+    pub fn reached(&self, from: usize) -> BTreeMap<String, u64> {
+        let mut reached = BTreeMap::new();
+        for (_, frame) in self.seen.iter().filter(|(sender, _)| *sender == from) {
+            let parsed = parse(frame, &registers()).expect("a frame that the codecs read");
+            let mut say = |what: String| *reached.entry(what).or_insert(0) += 1;
+            match (parsed.pds, parsed.ses) {
+                (Pds::Request(head, _), _) => {
+                    say(format!("request {}", head.kind()));
+                    if head.retx() {
+                        say(format!("request {} again", head.kind()));
+                    }
+                    if head.syn() {
+                        say("SYN".into());
+                    }
+                }
+                (Pds::Control(head), _) => say(format!("control {}", head.ctl())),
+                (Pds::Nack(head), _) => say(format!("NACK {:#04x}", head.code())),
+                (Pds::Ack(_, Some(cc)), Ses::Response(response)) => {
+                    say(format!("ACK {}", response.code()));
+                    if cc.bitmap() != 0 {
+                        say("SACK".into());
+                    }
+                }
+                (Pds::Ack(..), Ses::None) => say("plain ACK".into()),
+                other => panic!("{other:?}"),
+            }
+        }
+        reached
     }
 
     /// All messages so far: each has ended once, arrived once, and its bytes are where they belong, once.
