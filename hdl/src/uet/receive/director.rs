@@ -120,6 +120,8 @@ pub struct Director<const LP: usize> {
     lingers: DFF<Bit>,
     /// The line of this event is here, and is given back.
     held: DFF<Bit>,
+    /// When the time that is waited for now would be over: in a register, so that no choice stands on either side of the sum.
+    ends: DFF<Bits<32>>,
     until: Sum<32>,
     late: Diff<32>,
     #[init(Constant::new(((1u64 << LP) - 1).to_bits()))]
@@ -167,7 +169,7 @@ pub struct Director<const LP: usize> {
 impl<const LP: usize> Logic for Director<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, after, what, to, at, line, ask, pdc, rx_ask, seen, ack_ask, ack, reply, life, due, opens, owes, hears, lingers, held);
+        dff_setup!(self, clock, state, after, what, to, at, line, ask, pdc, rx_ask, seen, ack_ask, ack, reply, life, due, opens, owes, hears, lingers, held, ends);
         clock!(self, clock, lines);
         self.p.next = self.pdc.q.val();
         self.pl.next = self.p.val().line;
@@ -201,6 +203,7 @@ impl<const LP: usize> Logic for Director<LP> {
         }
         self.until.a.next = self.now.val();
         self.until.b.next = self.pause.val();
+        self.ends.d.next = self.until.y.val();
         self.late.a.next = self.now.val();
         self.late.b.next = self.line.q.val().life_at;
         self.due.d.next = !self.late.y.val().get_bit(31);
@@ -637,7 +640,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.state.d.next = State::Put;
                 if self.hears.q.val() {
                     self.line.d.next.life_on = true;
-                    self.line.d.next.life_at = self.until.y.val();
+                    self.line.d.next.life_at = self.ends.q.val();
                     if !self.m_timer.ready.val() {
                         self.state.d.next = State::ArmLife;
                     }
