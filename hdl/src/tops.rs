@@ -160,7 +160,7 @@ pub fn tops() -> &'static [Top] {
             "uet_spray" None, Spray::<10, 16>::default();
             "uet_messages" None, Messages::<10, 10>::default();
             "uet_sched" None, Sched::<10>::default();
-            "uet_transmit" None, Transmit::<4, 9, 7, 13, 10, 10, 6>::default();
+            "uet_transmit" None, Transmit::<5, 9, 8, 14, 11, 10, 7>::default();
             "uet_receive" None, Receive::<10, 9, 13, 11>::default();
             "virtio_queue_w64" 64, virtio::queue::Queue::<3>::default();
             "virtio_queue_w512" 512, virtio::queue::Queue::<5>::default();
