@@ -29,7 +29,7 @@ fn exists(dir: &str, test: &str, section: &str) {
 #[test]
 fn every_row_says_what_is_there() {
     let rows = rows();
-    let mutants = ["uet", "uet-pdc"].map(|list| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hdl/mutants/{list}.ini"))).unwrap()).concat();
+    let mutants = ["uet", "uet-pdc", "uet-pds"].map(|list| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hdl/mutants/{list}.ini"))).unwrap()).concat();
     let mut gateware = 0;
     assert!(rows.len() > 150, "{} rows: is this the page?", rows.len());
     for (section, cells) in &rows {

@@ -55,6 +55,8 @@ pub struct Ack<const LP: usize> {
     line: DFF<Line>,
     send: DFF<Bit>,
     service: DFF<Bits<16>>,
+    /// What the packet counts, a cycle before it is added.
+    counted: DFF<Bits<PAYLOAD>>,
     later: Sum<32>,
     since: Diff<32>,
     #[init(Constant::new(Bits::<16>::mask()))]
@@ -71,7 +73,7 @@ pub struct Ack<const LP: usize> {
 impl<const LP: usize> Logic for Ack<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ask, line, send, service);
+        dff_setup!(self, clock, state, ask, line, send, service, counted);
         clock!(self, clock, lines);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -90,6 +92,7 @@ impl<const LP: usize> Logic for Ack<LP> {
         if self.ask.q.val().bytes < self.ack_least.val() {
             self.counts.next = self.ack_least.val();
         }
+        self.counted.d.next = self.counts.val();
         self.asked.next = self.ask.q.val().ask | self.came.val().marked | self.ask.q.val().keep | self.ask.q.val().filled | self.ask.q.val().beyond;
         self.over.next = self.line.q.val().unacked >= self.ack_bytes.val();
         self.due.next = self.asked.val() | self.over.val();
@@ -113,7 +116,7 @@ impl<const LP: usize> Logic for Ack<LP> {
             State::Add => {
                 self.state.d.next = State::Judge;
                 if self.ask.q.val().kind == ack_ask::DONE {
-                    self.line.d.next.unacked = self.line.q.val().unacked + bit_cast::<BYTES, PAYLOAD>(self.counts.val());
+                    self.line.d.next.unacked = self.line.q.val().unacked + bit_cast::<BYTES, PAYLOAD>(self.counted.q.val());
                     self.line.d.next.owed = self.ask.q.val().owed;
                 }
                 // How long it has been owed.

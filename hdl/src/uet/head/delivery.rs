@@ -170,6 +170,9 @@ impl Logic for Delivery {
             self.body1.d.next = self.behind_udp.y.val();
             self.carried1.d.next.native = self.note.val().native;
             self.carried1.d.next.trim = self.note.val().trim;
+            self.carried1.d.next.peer = self.note.val().peer;
+            self.carried1.d.next.congested = self.note.val().congested;
+            self.carried1.d.next.handle = self.note.val().handle;
             // The entropy field stands where UDP has its source port.
             self.carried1.d.next.entropy = self.udp.y.val().src_port;
             self.len1.d.next = self.less.y.val();

@@ -72,6 +72,10 @@ pub struct Note {
     pub native: Bit,
     /// A switch on the way (1) or the last switch (2) has cut off what is behind the PDS header.
     pub trim: Bits<2>,
+    /// Line of the address table that the frame's addresses are, whether it came with ECN CE, and what its keeper calls it: they go through.
+    pub peer: Bits<16>,
+    pub congested: Bit,
+    pub handle: Bits<16>,
 }
 
 /// What carries a packet.
@@ -82,6 +86,10 @@ pub struct Carried {
     pub trim: Bits<2>,
     /// Entropy value: UDP source port, or entropy field.
     pub entropy: Bits<16>,
+    /// As in [`Note`]; the builder looks at none of them.
+    pub peer: Bits<16>,
+    pub congested: Bit,
+    pub handle: Bits<16>,
 }
 
 /// PDS header (UE 3.5.10).

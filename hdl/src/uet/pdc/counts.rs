@@ -28,6 +28,8 @@ pub struct Counts {
     /// One more, one less. Not both.
     pub up: Signal<In, Bits<KINDS>>,
     pub down: Signal<In, Bits<KINDS>>,
+    /// All places in use, a cycle later.
+    pub all: Signal<Out, Bits<PLACES>>,
     pub count: [Signal<Out, Bits<PLACES>>; KINDS],
     /// There is one.
     pub any: Signal<Out, Bits<KINDS>>,
@@ -78,6 +80,7 @@ impl Logic for Counts {
         self.initiator_fits.d.next = self.counts[INITIATORS].q.val() < self.share.val();
         self.target_fits.d.next = self.counts[TARGETS].q.val() < self.share.val();
         self.few.d.next = self.wanted.q.val() > self.share.val();
+        self.all.next = self.total.q.val();
         self.open.next = self.opens.q.val();
         self.initiator_room.next = self.initiator_fits.q.val() & self.total_fits.q.val();
         self.target_room.next = self.target_fits.q.val() & self.total_fits.q.val();

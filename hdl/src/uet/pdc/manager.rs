@@ -58,6 +58,7 @@ pub struct Manager<const LP: usize, const LH: usize> {
     pub s: MsgSink<PdcAsk>,
     pub m: MsgSrc<PdcTold>,
     pub stat: Signal<Out, Bits<STAT_BITS>>,
+    pub used: Signal<Out, Bits<PLACES>>,
     pub ctx: CtxClient<PdcLine>,
     directory: Directory<LP, LH>,
     judge: Judge,
@@ -110,6 +111,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.counts.low.next = self.low.val();
         self.start.seed.next = self.seed.val();
         self.start.last.next = self.line.q.val().start;
+        self.used.next = self.counts.all.val();
         self.posts.next = self.ask.q.val().kind == pdc_ask::POST;
         self.id_place.next = self.s.data.val().id.get_bits::<LP>(0);
         self.presses.next = self.ask.q.val().kind == pdc_ask::ROOM;

@@ -6,7 +6,7 @@ mod effects;
 mod judge;
 mod manager;
 mod oldest;
-mod places;
+pub mod places;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -49,6 +49,8 @@ pub struct Pdc<const LP: usize, const LH: usize> {
     pub m: MsgSrc<PdcTold>,
     /// Pulses with an answer, see `types::STATS`.
     pub stat: Signal<Out, Bits<STAT_BITS>>,
+    /// Places in use: of initiators, with those that rest, and of targets, with those that linger.
+    pub used: Signal<Out, Bits<PLACES>>,
     /// Words of the lines ([`PdcLine`]), for the admin engine's queries.
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
@@ -69,6 +71,7 @@ impl<const LP: usize, const LH: usize> Logic for Pdc<LP, LH> {
         self.manager.linger_cut.next = self.linger_cut.val();
         self.manager.seed.next = self.seed.val();
         self.stat.next = self.manager.stat.val();
+        self.used.next = self.manager.used.val();
         MsgSink::<PdcAsk>::link(&mut self.s, &mut self.manager.s);
         MsgSrc::<PdcTold>::link(&mut self.m, &mut self.manager.m);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.lines.s_ctl);

@@ -147,7 +147,7 @@ fn randoms<const W: usize, const K: usize, const L: usize>(count: usize) {
 
 #[test]
 fn random_frames_are_read_as_the_codecs_read_them() {
-    randoms::<64, 8, 4>(1500);
+    randoms::<64, 8, 4>(2500);
     randoms::<512, 64, 7>(2500);
 }
 
