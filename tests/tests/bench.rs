@@ -5,7 +5,7 @@ use ferric_driver::{CqeStatus, QpConfig, SendRequest};
 use ferric_sim::axi::HostTiming;
 use ferric_sim::fabric::Fate;
 use ferric_tests::bench::reader;
-use ferric_tests::bench::scenarios::{Measure, Op, Point, Rig, Scenario, SCENARIOS};
+use ferric_tests::bench::scenarios::{Measure, Op, Point, Rig, Scenario, Way, SCENARIOS};
 use ferric_tests::pair::{Linked, Wire};
 
 const BYTES: usize = 65_536;
@@ -86,7 +86,7 @@ fn paces_are_kept() {
 fn a_figure_is_a_function_of_its_point() {
     let base = SCENARIOS.iter().find(|s| s.name == "write_64_1qp").unwrap();
     let scenario: &'static Scenario = Box::leak(Box::new(Scenario { rig: Rig::Large1024, size: 3000, op: Op::Write, measure: Measure::Efficiency, count: 64, windows: &[16], ..*base }));
-    let run = |offset| Rig::Large1024.set_up().unwrap().measure(&Point { scenario, window: 16, offset, latency: 250 }, |_| ());
+    let run = |offset| Rig::Large1024.set_up(Way::Plain).unwrap().measure(&Point { scenario, window: 16, offset, latency: 250 }, |_| ());
     let first = run(16);
     std::mem::forget(vec![1u8; 12_345]);
     let second = run(16);
