@@ -26,6 +26,9 @@ mod to {
     pub const ACK: u64 = 2;
 }
 
+/// Bits of a PDC's timers below its place, in a timer's number.
+const TIMER_SHIFT: u64 = 1;
+
 /// Timers of a PDC, as low bit of the number that `rdma/timer` knows them by: an ACK is owed; its peer is silent, or it lingers.
 mod timer {
     pub const ACK: u64 = 0;
@@ -196,7 +199,7 @@ impl<const LP: usize> Logic for Director<LP> {
         self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
         self.done_place.next = self.fin.val().id.get_bits::<LP>(0);
         self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == 1);
-        self.fired.next = self.s_timer.data.val().qpn >> 1;
+        self.fired.next = self.s_timer.data.val().qpn >> TIMER_SHIFT;
         self.pause.next = self.reap.val();
         if self.lingers.q.val() {
             self.pause.next = self.safety.val();
@@ -659,7 +662,7 @@ impl<const LP: usize> Logic for Director<LP> {
         }
         self.reply.d.next.owed = self.mine.val();
         self.ack_ask.d.next.owed = self.given.val();
-        self.m_timer.data.next.qpn = (bit_cast::<24, LINE>(self.at.q.val()) << 1) | self.number.val();
+        self.m_timer.data.next.qpn = (bit_cast::<24, LINE>(self.at.q.val()) << TIMER_SHIFT) | self.number.val();
         if self.reset.val() {
             self.at.d.next = bits::<LINE>(0);
             self.what.d.next = bits::<2>(what::HEAD);
