@@ -26,6 +26,8 @@ mod to {
     pub const ACK: u64 = 2;
 }
 
+/// Packets beyond CACK when one has come and no other is there: it is the first behind a hole.
+const ONE_PACKET: u64 = 1;
 /// Bits of a PDC's timers below its place, in a timer's number.
 const TIMER_SHIFT: u64 = 1;
 
@@ -198,7 +200,7 @@ impl<const LP: usize> Logic for Director<LP> {
         self.fin.next = self.s_done.data.val();
         self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
         self.done_place.next = self.fin.val().id.get_bits::<LP>(0);
-        self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == 1);
+        self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == ONE_PACKET);
         self.fired.next = self.s_timer.data.val().qpn >> TIMER_SHIFT;
         self.pause.next = self.reap.val();
         if self.lingers.q.val() {
