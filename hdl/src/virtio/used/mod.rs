@@ -36,8 +36,7 @@ const HEAD: u64 = super::RING_HEAD;
 const WORD: u64 = 4;
 const INDEX: u64 = 2;
 /// Words in a row.
-const WORDS: usize = HALVES / HALVES_OF_WORD;
-const HALVES_OF_WORD: usize = 2;
+const WORDS: usize = HALVES / 2;
 /// log2 of an element's bytes.
 const LG_ELEM: usize = 3;
 /// Bits of an index, a head, an event, and how many stand in a row.
@@ -225,7 +224,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
             self.half.x[i].next = self.halves[i].y.val();
         }
         for i in 0..WORDS {
-            self.second.x[i].next = self.halves[HALVES_OF_WORD * i + 1].y.val();
+            self.second.x[i].next = self.halves[i + i + 1].y.val();
         }
         self.half.sel.next = self.at.q.val().get_bits::<5>(1);
         self.second.sel.next = self.at.q.val().get_bits::<4>(2);
