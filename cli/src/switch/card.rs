@@ -108,7 +108,13 @@ impl Card {
             self.masks[usize::from(class)] = Some((mask, exact.iter().filter(|c| **c == Some(class)).count()));
         }
         self.port = Some(FlowPort { generation, ..port });
-        old.into_iter().try_for_each(|line| self.release(line))
+        // The new set decides whatever becomes of these.
+        for line in old {
+            if let Err(error) = self.release(line) {
+                log::warn!("line {line} of the action table stays taken: {error}");
+            }
+        }
+        Ok(())
     }
 
     /// From now on frames pass, as on a card without tables.

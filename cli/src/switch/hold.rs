@@ -16,6 +16,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long nobody looks at the socket and at the queue.
@@ -49,30 +50,39 @@ pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     serve::catch_signals();
     let context = Context::open(device::open(&options.device)?, Config::default())?;
     let mut taker = options.software.as_ref().map(|out| Taker::new(&context, out)).transpose()?;
-    let mut switch = Switch::new(context)?;
+    let switch = Arc::new(Mutex::new(Switch::new(context)?));
     let listener = ferric_sim::pci::listen(&options.socket)?;
     println!("ready");
     std::io::Write::flush(&mut std::io::stdout())?;
     while !serve::stopped() {
-        hear(&listener, &mut switch)?;
-        taker.as_mut().map_or(Ok(0), Taker::take_all)?;
+        hear(&listener, &switch);
+        // What comes off the wire does not end the switch.
+        if let Some(Err(error)) = taker.as_mut().map(Taker::take_all) {
+            log::error!("what is for software is not written any more: {error}");
+            taker = None;
+        }
         std::thread::sleep(PAUSE);
     }
     std::fs::remove_file(&options.socket)?;
     Ok(())
 }
 
-/// Answers everybody who waits. What a command's process does wrong costs that process its answer.
-fn hear(listener: &UnixListener, switch: &mut Switch) -> Result<(), Box<dyn Error>> {
+/// Answers everybody who waits, each by a thread of its own: one who says nothing, or a letter at a time, keeps nobody waiting. Commands are carried out one after the other. What a command's process does
+/// wrong costs that process its answer.
+fn hear(listener: &UnixListener, switch: &Arc<Mutex<Switch>>) {
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
-                if let Err(error) = answer(&stream, |request| switch.carry_out(request)) {
-                    log::warn!("a command was not answered: {error}");
-                }
+                let switch = switch.clone();
+                std::thread::spawn(move || {
+                    let heard = answer(&stream, |request| switch.lock().unwrap_or_else(|e| e.into_inner()).carry_out(request));
+                    if let Err(error) = heard {
+                        log::warn!("a command was not answered: {error}");
+                    }
+                });
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(error) => return log::warn!("nobody is heard now: {error}"),
         }
     }
 }

@@ -208,7 +208,11 @@ fn tunnels_and_rights_are_told_and_shown() {
         _ = stream.read_to_string(&mut answer);
         assert!(answer.is_empty() != words.ends_with('\n') && (answer.is_empty() || answer.contains("no such command")), "{words}: {answer}");
     }
+    // Nor does one who says nothing and stays.
+    let _silent = std::os::unix::net::UnixStream::connect(&b.socket).unwrap();
+    let asked = Instant::now();
     assert!(b.says(&["show"]).contains("function 0"));
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     assert!(refusal(&["switch", "show", "/nowhere/x.sock"]).contains("who holds the switch?"));
 }
 
