@@ -1,4 +1,5 @@
 //! Tunnels that functions' frames go through (docs/admin.md, SET_TUNNEL).
+use crate::admin::Command;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::{Mac, Mtu};
@@ -6,6 +7,9 @@ use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::{TunnelCounts, TunnelCtx};
 use ferric_abi::{csr, wire};
 use std::net::IpAddr;
+
+/// Words of a line that one QUERY_OBJECT brings.
+const QUERY_WORDS: usize = 8;
 
 /// One VXLAN tunnel (RFC 7348) between two endpoints, of which the card is one. Both addresses are of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,9 +125,11 @@ impl Context {
     /// Fills `counts` with a line of 64-bit counters.
     pub(crate) fn read_counts(&self, what: &'static str, [space, line]: [u32; 2], counts: &mut [u8]) -> Result<()> {
         let read = |into: &mut [u8]| -> Result<()> {
-            for first in (0..into.len() / 4).step_by(8) {
-                let words = self.inner.admin(what, AdminOpcode::QueryObject, line, &[space, first as u32])?;
-                into[4 * first..].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+            let firsts = (0..into.len() / 4).step_by(QUERY_WORDS);
+            let queries: Vec<_> = firsts.map(|first| Command { what, opcode: AdminOpcode::QueryObject, id: line, params: vec![space, first as u32] }).collect();
+            let said: Vec<_> = self.inner.post(queries.iter()).into_iter().map(|ticket| self.inner.answer(ticket)).collect();
+            for (part, words) in into.chunks_mut(4 * QUERY_WORDS).zip(said) {
+                part.chunks_exact_mut(4).zip(words?).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
             }
             Ok(())
         };

@@ -10,6 +10,7 @@ use ferric_hdl::card::counters;
 use ferric_sim::{Body, CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::pattern;
+use ferric_tests::widths::tunnel_engines;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +31,7 @@ fn cards(width: usize) -> Pair {
 }
 
 fn cards_of(width: usize, bodies: [Body; 2]) -> Pair {
-    let cards = bodies.map(|body| CardConfig { body, width, engines: "vxlan", ..Default::default() });
+    let cards = bodies.map(|body| CardConfig { body, width, engines: tunnel_engines(width), ..Default::default() });
     Pair::new(&WorldConfig { cards: cards.to_vec(), ..Default::default() }).unwrap()
 }
 

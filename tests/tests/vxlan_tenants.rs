@@ -18,7 +18,7 @@ use ferric_sim::fabric::Fate;
 use ferric_sim::{Body, CardConfig, WorldConfig};
 use ferric_tests::pair::{Host, Pair};
 use ferric_tests::traffic::pattern;
-use ferric_tests::widths::widths;
+use ferric_tests::widths::{tunnel_engines, widths};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
@@ -93,7 +93,7 @@ struct Bench {
 
 impl Bench {
     fn new(bodies: [Body; 2], width: usize) -> Self {
-        Self::of("vxlan", bodies, width)
+        Self::of(tunnel_engines(width), bodies, width)
     }
 
     fn of(engines: &'static str, bodies: [Body; 2], width: usize) -> Self {

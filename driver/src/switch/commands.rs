@@ -1,6 +1,7 @@
 //! The flow tables' admin commands (docs/admin.md, SET_FLOW and SET_FLOW_PORT), as they are.
 
 use super::port::{generation, number, FlowPort, CLASSES};
+use crate::admin::Command;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
@@ -14,6 +15,16 @@ const HEAD_BYTES: usize = 8;
 const RECORD_AT: usize = 16;
 /// Bytes of a line that one QUERY_OBJECT brings.
 const QUERY_BYTES: usize = 32;
+
+fn set_flow(command: &FlowCommand) -> Command {
+    let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
+    Command { what: "set flow", opcode: AdminOpcode::SetFlow, id: 0, params: crate::admin::words::<30>(&bytes).to_vec() }
+}
+
+/// Of what the last command has read, the `n`-th part.
+fn query_answer(n: usize) -> Command {
+    Command { what: "read flow", opcode: AdminOpcode::QueryObject, id: csr::FLOW_ANSWER, params: vec![csr::space::FLOW.into(), (n * QUERY_BYTES / 4) as u32] }
+}
 
 impl Context {
     /// Whether the card has flow tables that decide about received frames.
@@ -32,19 +43,34 @@ impl Context {
     /// was written (BadParameter).
     pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
         self.flows()?;
-        let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
-        self.inner.admin("set flow", AdminOpcode::SetFlow, 0, &crate::admin::words::<30>(&bytes)).map(drop)
+        let Command { what, opcode, id, params } = set_flow(command);
+        self.inner.admin(what, opcode, id, &params).map(drop)
     }
 
-    /// A command that reads, as it is, and its answer, for the physical function only. One at a time: an answer is that to the last one. Errors: as of [`Context::write_flow`].
+    /// A command that reads, as it is, and its answer, for the physical function only. Errors: as of [`Context::write_flow`].
     pub fn read_flow(&self, command: &FlowCommand) -> Result<[u8; ANSWER_BYTES]> {
-        self.write_flow(command)?;
-        let mut answer = [0; ANSWER_BYTES];
-        for (n, part) in answer.chunks_mut(QUERY_BYTES).take(answer_bytes(command.table()).div_ceil(QUERY_BYTES)).enumerate() {
-            let words = self.inner.admin("read flow", AdminOpcode::QueryObject, csr::FLOW_ANSWER, &[csr::space::FLOW.into(), (n * QUERY_BYTES / 4) as u32])?;
-            part.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        self.read_flows(std::slice::from_ref(command)).map(|answers| answers[0])
+    }
+
+    /// Commands that read, as they are, and their answers in the same order; the card is told of as many at a time as its ring has room for. An answer is that to the last command, so nobody else's
+    /// comes in between. Errors: as of [`Context::write_flow`], the first one.
+    pub fn read_flows(&self, commands: &[FlowCommand]) -> Result<Vec<[u8; ANSWER_BYTES]>> {
+        self.flows()?;
+        let queries = |command: &FlowCommand| answer_bytes(command.table()).div_ceil(QUERY_BYTES);
+        let posted: Vec<Command> = commands.iter().flat_map(|command| std::iter::once(set_flow(command)).chain((0..queries(command)).map(query_answer))).collect();
+        // All tickets are redeemed, also those behind an error: an answer that nobody fetches would be kept.
+        let mut said = self.inner.post(posted.iter()).into_iter().map(|ticket| self.inner.answer(ticket)).collect::<Vec<_>>().into_iter();
+        let mut next = || said.next().unwrap_or(Err(Error::Invalid("a command without an answer")));
+        let mut answers = Vec::with_capacity(commands.len());
+        for command in commands {
+            next()?;
+            let mut answer = [0; ANSWER_BYTES];
+            for part in answer.chunks_mut(QUERY_BYTES).take(queries(command)) {
+                part.chunks_exact_mut(4).zip(next()?).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+            }
+            answers.push(answer);
         }
-        Ok(answer)
+        Ok(answers)
     }
 
     /// The tick that it is for the flows' counters, of 24 bits; one has 2^`FLOW_TICK` cycles. For the physical function only.

@@ -14,15 +14,23 @@ const WAYS: u8 = 4;
 /// Masks.
 const PROFILES: u32 = 1 << table::PROFILE_LINE_BITS;
 
+/// Lines that one call of the card reads: their commands fit into the admin queue's ring.
+const AT_A_TIME: usize = 8;
+
+/// What stands where these commands read.
+fn lines(context: &Context, reads: &[FlowCommand]) -> Result<Vec<FlowCommand>> {
+    let answers = context.read_flows(reads)?;
+    reads.iter().zip(&answers).map(|(read, answer)| table::standing(read, answer).ok_or(Error::Invalid("the card has no such table"))).collect()
+}
+
 impl FlowTables {
     /// One line as it stands in the card, as the command that would write it, or clear it. `table`: any of `ferric_abi::switch::table` but ROW, which nobody reads, and COUNT (see [`FlowTables::used`]). Errors:
     /// no such table, way or line.
     pub fn standing(&self, context: &Context, table: u8, way: u8, line: u32) -> Result<FlowCommand> {
-        let read = table::read(table, way, line);
         if matches!(table, table::ROW | table::COUNT) {
             return Err(Error::Invalid("lines of this table are not read like that"));
         }
-        table::standing(&read, &context.read_flow(&read)?).ok_or(Error::Invalid("the card has no such table"))
+        Ok(lines(context, &[table::read(table, way, line)])?[0])
     }
 
     /// Ways and lines of a table.
@@ -41,12 +49,16 @@ impl FlowTables {
         }
     }
 
-    /// All lines of a table that count, as the card says it, in order: what a dump shows. Several commands a line, so this takes a while. Errors: the card's.
+    /// All lines of a table that count, as the card says it, in order: what a dump shows. Some commands a line, of which the card is told many at a time; other commands may come in between.
+    /// Errors: the card's.
     pub fn dump(&self, context: &Context, table: u8) -> Result<Vec<FlowCommand>> {
-        let (ways, lines) = self.size(context, table);
-        let places = (0..ways).flat_map(|way| lines.iter().map(move |line| (way, *line)));
-        let all = places.map(|(way, line)| self.standing(context, table, way, line));
-        all.filter(|line| line.as_ref().map_or(true, |line| line.opcode() == table::WRITE)).collect()
+        let (ways, all) = self.size(context, table);
+        let reads: Vec<_> = (0..ways).flat_map(|way| all.iter().map(move |line| table::read(table, way, *line))).collect();
+        let mut stand = Vec::new();
+        for some in reads.chunks(AT_A_TIME) {
+            stand.extend(lines(context, some)?.into_iter().filter(|line| line.opcode() == table::WRITE));
+        }
+        Ok(stand)
     }
 
     /// Of these lines of the action table those whose flows have not been used for a time, or not at all since their counters were zero; only actions that count are used. A tick has 2^`FLOW_TICK` cycles of

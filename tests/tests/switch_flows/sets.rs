@@ -146,6 +146,7 @@ fn the_card_says_what_stands() {
     };
     send(&b, 2);
     (0..5).for_each(|_| send(&b, 1));
+    b.pair.world().run(4 << csr::FLOW_TICK);
     send(&b, 1);
     let idle = |time: Duration| b.tables.idle(&ctx, [3, 60, 10], time, cycle);
     assert_eq!(idle(tick * 3).unwrap(), [60, 10]);

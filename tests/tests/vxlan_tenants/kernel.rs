@@ -155,7 +155,7 @@ fn exchange(mut stream: TcpStream, way: u64, len: usize) {
     assert!(got == bytes(1 - way, len), "every byte");
 }
 
-/// Pings of two lengths from both sides (ARP comes first), and a stream of `len` bytes each way.
+/// Pings of two lengths from both sides, one behind the other (ARP comes first), and a stream of `len` bytes each way.
 fn through_the_kernel(body: Body, pings: &str, len: usize) {
     let spaces = match Spaces::new() {
         Ok(spaces) => spaces,
@@ -176,7 +176,7 @@ fn through_the_kernel(body: Body, pings: &str, len: usize) {
     let [guest, bridge] = INSIDE.map(|ip| Ipv4Addr::from(ip).to_string());
     for (space, to) in [(1, &bridge), (0, &guest)] {
         for length in ["56", "1400"] {
-            let mut ping = spaces.program(space, &["busybox", "ping", "-c", pings, "-s", length, "-w", "60", to]);
+            let mut ping = spaces.program(space, &["busybox", "ping", "-A", "-c", pings, "-s", length, "-w", "60", to]);
             card.until(|| ping.try_wait().unwrap().is_some());
             let said = ping.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&said.stdout).into_owned();
