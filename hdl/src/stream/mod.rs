@@ -3,6 +3,7 @@
 
 pub mod arb;
 pub mod backlog;
+pub mod bypass;
 pub mod chaos;
 pub mod fence;
 pub mod fifo;
@@ -15,6 +16,7 @@ pub mod wide;
 
 pub use arb::{AxisArb, MsgArb};
 pub use backlog::Backlog;
+pub use bypass::Bypass;
 pub use fence::Fence;
 pub use fifo::{AxisFifo, MsgFifo};
 pub use fork::MsgFork;

@@ -10,6 +10,7 @@ use crate::prim::arb::BinToOneHot;
 use crate::prim::pack::Resize;
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, FlowPortCtx};
+use crate::stream::Bypass;
 use crate::switch::count::{self, Count};
 use crate::switch::matching::{self, Matching, ANSWER};
 use crate::switch::sight::Sight;
@@ -107,6 +108,10 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     pub now: Signal<Out, Bits<{ count::TICK }>>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<EVENTS>>,
+    // Past all of it, while the tables do not decide
+    bypass: Bypass,
+    passes: DFF<Bit>,
+    by: DFF<Bit>,
     sight: Sight<W, K>,
     matching: Matching<LG, G>,
     hold: Hold<W, K>,
@@ -165,7 +170,8 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, network0, network1, fate1, fate1_valid, m_valid, m_last, m_data, m_keep, err, err_cut, network2, ends, events, dropped, uses, flow2, len2, whole);
-        clock!(self, clock, sight, matching, hold, known, count);
+        dff_setup!(self, clock, passes, by);
+        clock!(self, clock, sight, matching, hold, known, count, bypass);
         self.sight.reset.next = self.reset.val();
         self.matching.reset.next = self.reset.val();
         self.hold.reset.next = self.reset.val();
@@ -176,7 +182,14 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.sight.keep.next = self.s.keep.val();
         self.sight.last.next = self.s.last.val();
         self.sight.err.next = self.s_err.val();
-        self.sight.valid.next = self.s.valid.val();
+        self.sight.valid.next = self.s.valid.val() & !self.bypass.past.val();
+        self.passes.d.next = !self.port.val().valid;
+        self.bypass.reset.next = self.reset.val();
+        self.bypass.may.next = self.passes.q.val();
+        self.bypass.taken.next = self.s.valid.val();
+        self.bypass.last.next = self.s.last.val();
+        self.bypass.busy.next = self.m_valid.q.val();
+        self.by.d.next = self.s.valid.val() & self.bypass.past.val();
         self.network0.d.next = self.s_network.val();
         self.network1.d.next = self.network0.q.val();
         self.hold.data.next = self.sight.b_data.val();
@@ -287,6 +300,14 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.m.last.next = self.m_last.q.val();
         self.m_err.next = self.err.q.val() | self.err_cut.q.val();
         self.m_network.next = self.network2.q.val();
+        if self.by.q.val() {
+            self.m.valid.next = true;
+            self.m.data.next = self.sight.b_data.val();
+            self.m.keep.next = self.sight.b_keep.val();
+            self.m.last.next = self.sight.b_last.val();
+            self.m_err.next = self.sight.b_err.val();
+            self.m_network.next = self.network0.q.val();
+        }
         // What counts: a frame that goes on and that the MAC found bad counts with the receive path behind.
         self.ends.d.next = self.hold.m_valid.val() & self.hold.m_last.val();
         self.dropped.d.next = self.fate.val().drop;
@@ -324,6 +345,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         if self.reset.val() {
             self.fate1_valid.d.next = false;
             self.m_valid.d.next = false;
+            self.by.d.next = false;
             self.ends.d.next = false;
         }
     }

@@ -2,6 +2,8 @@
 use super::model::Fate;
 use super::{Flows, STATS};
 use crate::msg::Network;
+use crate::stream::bypass::tests::Past;
+use crate::stream::bypass::LG_SILENCE;
 use crate::switch::key::tests::any_frame;
 use crate::switch::testing::{any_action, any_mask, homed, words};
 use crate::tb::{Fields, Rng, Tb};
@@ -40,6 +42,9 @@ const ASKED: u64 = 2;
 /// Cycles in which everything that came has left.
 const DRAIN: u64 = 120;
 
+/// Cycles of silence after which frames go past, if they may.
+const SILENCE: u64 = (1 << LG_SILENCE) + 10;
+
 /// A frame, whether the MAC finds it bad, and through whose tunnel it came.
 #[derive(Clone, Debug)]
 struct Came {
@@ -70,6 +75,11 @@ struct Bench<const W: usize, const K: usize> {
     beats: VecDeque<(Vec<u8>, bool, Came, usize)>,
     cycles: u64,
     port: FlowPortCtx,
+    /// Which frames go past the block, whether it was allowed to lead them by in the cycle before, and whether it showed a beat then.
+    past: Past,
+    was_off: bool,
+    showed: bool,
+    by: u64,
     /// Frames whose windows are complete, by the cycle in which they are judged.
     judged: VecDeque<(u64, Came)>,
     expected: VecDeque<Gone>,
@@ -100,6 +110,10 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             beats: VecDeque::new(),
             cycles: 0,
             port: FlowPortCtx::default(),
+            past: Past::default(),
+            was_off: false,
+            showed: false,
+            by: 0,
             judged: VecDeque::new(),
             expected: VecDeque::new(),
             out: Vec::new(),
@@ -143,10 +157,18 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             None => (Vec::new(), rng.percent(50), rng.percent(50), any_network(rng)),
         };
         if let Some((_, last, came, at)) = &beat {
-            if *at == WINDOW.min(came.frame.len()) || (*at > WINDOW && *at - bytes.len() < WINDOW) || (*last && *at < WINDOW) {
+            if self.past.by {
+                // It passes, whatever the port says by the time of its window.
+                if *at <= K {
+                    self.by += 1;
+                    self.expected.push_back((came.frame.clone(), came.bad, came.network));
+                }
+            } else if *at == WINDOW.min(came.frame.len()) || (*at > WINDOW && *at - bytes.len() < WINDOW) || (*last && *at < WINDOW) {
                 self.judged.push_back((self.cycles + ASKED, came.clone()));
             }
         }
+        self.past.cycle(self.was_off, beat.as_ref().map(|(_, last, ..)| *last), self.showed && !self.past.by);
+        self.was_off = !self.port.valid();
         let mut data = bytes.clone();
         data.extend(self.tb.rng().bytes(K - bytes.len()));
         self.tb.set("s$valid", beat.is_some().into());
@@ -177,7 +199,8 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     fn hear(&mut self) {
-        if self.tb.get("m$valid") == 0 {
+        self.showed = self.tb.get("m$valid") == 1;
+        if !self.showed {
             return;
         }
         let keep = self.tb.get("m$keep");
@@ -473,11 +496,20 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
             }
             b.port = b.port.with_class(class & 3);
         }
+        // Off in the middle of frames; then silence, after which frames go past until the next generation decides, in the middle of frames again.
+        b.port = FlowPortCtx::default();
+        (0..20).for_each(|_| b.push_any());
         b.drain();
+        (0..SILENCE).for_each(|_| b.cycle());
+        (0..40).for_each(|_| b.push_any());
+        while b.beats.len() > 20 {
+            b.cycle();
+        }
     }
     b.port = FlowPortCtx::default();
     (0..50).for_each(|_| b.push_any());
     b.drain();
+    assert!(b.by > 20 * u64::from(rounds), "{} frames went past", b.by);
     assert!(b.uses > 40, "{}", b.uses);
     for name in STATS {
         assert!(b.stat.get(name).is_some_and(|n| *n > 0), "{name}: {:?}", b.stat);
@@ -529,10 +561,11 @@ fn short_frames_in_every_cycle() {
 }
 
 /// From the last beat in to the last beat out, of a frame that ends with its window.
-fn latency<const W: usize, const K: usize>(length: usize) -> u64 {
+fn latency<const W: usize, const K: usize>(length: usize, decides: bool) -> u64 {
     let mut b = Bench::<W, K>::new(0, 3);
     let beats = length.div_ceil(K) as u64;
-    b.port = FlowPortCtx::default().with_valid(true);
+    b.port = FlowPortCtx::default().with_valid(decides);
+    (0..SILENCE).for_each(|_| b.cycle());
     b.push(Came { frame: vec![7; length], bad: false, network: (false, 0) });
     let out = (1..).find(|_| {
         b.cycle();
@@ -543,7 +576,9 @@ fn latency<const W: usize, const K: usize>(length: usize) -> u64 {
 
 #[test]
 fn a_frame_waits_for_its_verdict() {
-    assert_eq!([latency::<512, 64>(60), latency::<512, 64>(128)], [17, 18]);
+    assert_eq!([latency::<512, 64>(60, true), latency::<512, 64>(128, true)], [17, 18]);
     // The beats leave one by one.
-    assert_eq!([latency::<64, 8>(60), latency::<64, 8>(128)], [24, 32]);
+    assert_eq!([latency::<64, 8>(60, true), latency::<64, 8>(128, true)], [24, 32]);
+    // Nobody decides: a register.
+    assert_eq!([latency::<512, 64>(60, false), latency::<64, 8>(128, false)], [0, 0]);
 }

@@ -9,7 +9,7 @@ mod tests;
 use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, SenderCtx, TunnelCtx};
-use crate::stream::{AxisFifo, MsgFifo};
+use crate::stream::{AxisFifo, Bypass, MsgFifo};
 use crate::switch::matching::ANSWER;
 use crate::switch::sight::Sight;
 use crate::switch::verify::{self, Verify};
@@ -114,14 +114,19 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     fate_valid: DFF<Bit>,
     drop: Signal<Local, Bit>,
     leaves: Signal<Local, Bit>,
+    // While nobody is verified a frame's fate is known when it begins
+    bypass: Bypass,
+    nobody: DFF<Bit>,
+    middle: DFF<Bit>,
+    early: DFF<Bit>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC: usize> Logic for Guard<W, K, NF, LB, LC> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, sender1, event1, event_valid, owner, fate, fate_valid);
-        clock!(self, clock, recall, sight, whose, senders, words, verify, beats, fates, sender, owners, tally);
+        dff_setup!(self, clock, sender1, event1, event_valid, owner, fate, fate_valid, nobody, middle, early);
+        clock!(self, clock, recall, sight, whose, senders, words, verify, beats, fates, sender, owners, tally, bypass);
         self.sight.reset.next = self.reset.val();
         self.whose.reset.next = self.reset.val();
         self.senders.reset.next = self.reset.val();
@@ -136,10 +141,20 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         self.sight.keep.next = self.s.keep.val();
         self.sight.last.next = self.s.last.val();
         self.sight.err.next = false;
-        self.sight.valid.next = self.taken.val();
+        self.sight.valid.next = self.taken.val() & !self.bypass.past.val();
+        self.nobody.d.next = !self.senders.any.val();
+        self.bypass.reset.next = self.reset.val();
+        self.bypass.may.next = self.nobody.q.val();
+        self.bypass.taken.next = self.taken.val();
+        self.bypass.last.next = self.s.last.val();
+        self.bypass.busy.next = self.beats.m.valid.val();
+        if self.taken.val() {
+            self.middle.d.next = !self.s.last.val();
+        }
+        self.early.d.next = self.taken.val() & self.bypass.past.val() & !self.middle.q.val();
         self.whose.begins.next = self.begins.val();
         self.whose.sender.next = self.begins_function.val();
-        self.whose.whole.next = self.sight.window_valid.val();
+        self.whose.whole.next = self.sight.window_valid.val() | self.early.q.val();
         // Who it is, and what is in it
         self.senders.asked.next = self.recall.asked.val();
         if self.sight.window_valid.val() {
@@ -166,12 +181,16 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         }
         // What becomes of it
         self.denied.next = self.verify.on.val() & self.verify.cause.val().any();
-        self.m_begins.next = self.verify.judged.val() & !self.denied.val();
+        self.m_begins.next = (self.verify.judged.val() & !self.denied.val()) | self.early.q.val();
         self.m_function.next = bit_cast::<12, 6>(self.owners.y.val());
+        if self.early.q.val() {
+            self.m_function.next = bit_cast::<12, 6>(self.whose.first.val());
+        }
         self.fate.d.next = self.denied.val();
         self.fate_valid.d.next = self.verify.judged.val();
-        self.fates.s.data.next = self.fate.q.val();
-        self.fates.s.valid.next = self.fate_valid.q.val();
+        // Of a frame that goes by: on.
+        self.fates.s.data.next = self.fate.q.val() & self.fate_valid.q.val();
+        self.fates.s.valid.next = self.fate_valid.q.val() | self.early.q.val();
         // What counts
         self.cause.next = self.verify.cause.val();
         self.event1.d.next = bits::<LG_EVENTS>(0);
@@ -235,6 +254,8 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         if self.reset.val() {
             self.fate_valid.d.next = false;
             self.event_valid.d.next = false;
+            self.middle.d.next = false;
+            self.early.d.next = false;
         }
     }
 }

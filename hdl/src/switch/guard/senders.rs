@@ -2,7 +2,7 @@
 
 use crate::prim::arb::BinToOneHot;
 use crate::prim::mux::OneHotMux;
-use crate::prim::pack::{Cast, Resize, Slice};
+use crate::prim::pack::{Cast, Gather, Resize, Slice};
 use crate::records::{FlowCommand, SenderCtx};
 use crate::switch::verify::LINE as BOUND;
 use crate::switch::{beyond, COMMAND, COMMAND_LINE as LINE, RECORD};
@@ -47,6 +47,8 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     pub closed: Signal<In, Bits<12>>,
     /// The same of all of them, and the physical function is not verified any more.
     pub forget: Signal<In, Bit>,
+    /// A function is verified.
+    pub any: Signal<Out, Bit>,
     /// What that function may send, combinational.
     pub asked: Signal<In, Bits<6>>,
     pub sender: Signal<Out, SenderCtx>,
@@ -72,6 +74,7 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     mine: Resize<64, NF>,
     row: OneHotMux<SenderCtx, NF>,
     lines: [DFF<SenderCtx>; NF],
+    ons: Gather<NF>,
     own: Signal<Local, SenderCtx>,
     entry: Signal<Local, Bound>,
     flat: Cast<Bound, Bits<BOUND>>,
@@ -144,6 +147,7 @@ impl<const NF: usize, const LB: usize> Logic for Senders<NF, LB> {
             self.lines[i].d.next = self.lines[i].q.val();
             self.own.next = self.lines[i].q.val();
             self.row.x[i].next = self.lines[i].q.val();
+            self.ons.x[i].next = self.own.val().on;
             if self.tells.val().get_bit(i) {
                 self.lines[i].d.next = self.off.val();
                 if self.counts.val() {
@@ -157,6 +161,7 @@ impl<const NF: usize, const LB: usize> Logic for Senders<NF, LB> {
                 self.lines[i].d.next = self.off.val();
             }
         }
+        self.any.next = self.ons.y.val().any();
         if self.forget.val() {
             self.lines[FIRST].d.next = self.off.val();
         }

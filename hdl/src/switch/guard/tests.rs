@@ -324,6 +324,52 @@ fn a_beat_in_every_cycle() {
     in_every_cycle::<512, 64>(16);
 }
 
+/// Nobody is verified: frames take two cycles, and whose they are is said a cycle ahead of them. Then somebody is, in the middle of frames, and nobody again: all that may leave do, in order.
+fn nobody_is_verified<const W: usize, const K: usize>(stalls: [u32; 2]) {
+    let mut b = Bench::<W, K>::new(stalls, 9);
+    let mut rng = Rng::new(9);
+    let (mut at_once, mut frames, mut out) = (0, Vec::new(), Vec::new());
+    for round in 0..80 {
+        if round == 0 || rng.percent(60) {
+            (0..100).for_each(|_| b.cycle());
+        }
+        let some: Vec<_> = (0..30).map(|n| (rng.below(NF as u64) as usize, [plain(7, false, rng.range(16, 300) as usize), vec![n]].concat())).collect();
+        b.begin(some.iter().map(|(f, _)| *f));
+        some.iter().for_each(|(_, frame)| b.source.push(frame));
+        frames.extend(some);
+        if round == 0 && stalls == [0, 0] {
+            b.cycle();
+            assert_eq!((b.tb.get("m_begins"), b.tb.get("m$valid")), (1, 0));
+            b.cycle();
+            assert_eq!(b.tb.get("m$valid"), 1);
+        }
+        (0..rng.below(300)).for_each(|_| b.cycle());
+        at_once += usize::from(b.ports.iter().all(|port| !port.verify));
+        let f = rng.below(NF as u64) as usize;
+        match rng.percent(40) {
+            true => b.set_port(f, own(7)),
+            false => (0..NF).for_each(|f| b.set_port(f, Port::default())),
+        }
+        while b.source.pending() > 0 {
+            b.cycle();
+        }
+        out.extend(std::iter::from_fn(|| b.sink.pop()));
+    }
+    (0..8000).for_each(|_| b.cycle());
+    out.extend(std::iter::from_fn(|| b.sink.pop()));
+    assert!(out.iter().eq(frames.iter().map(|(_, frame)| frame)), "{} of {}", out.len(), frames.len());
+    assert!(b.begun.iter().eq(frames.iter().map(|(f, _)| f)));
+    assert!(at_once > 10 && b.counts().values().sum::<u64>() > 100, "{at_once}");
+}
+
+#[test]
+fn frames_of_nobody_who_is_verified_go_by() {
+    nobody_is_verified::<512, 64>([0, 0]);
+    nobody_is_verified::<512, 64>([20, 50]);
+    nobody_is_verified::<64, 8>([0, 0]);
+    nobody_is_verified::<64, 8>([20, 50]);
+}
+
 /// A line that changes while frames leave: each is of the old one or of the new one.
 #[test]
 fn a_frame_is_judged_by_one_line() {

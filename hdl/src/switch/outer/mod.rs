@@ -9,7 +9,9 @@ mod tests;
 
 use crate::bus::{AxisSink, AxisSrc};
 use crate::msg::Network;
+use crate::prim::pack::Gather;
 use crate::records::TunnelCtx;
+use crate::stream::Bypass;
 use crate::switch::sight::Sight;
 use ferric_hdl_derive::{kernel, BlockDefault};
 pub use ferric_model::switch::outer as model;
@@ -60,14 +62,21 @@ pub struct Outer<const W: usize, const K: usize, const LK: usize, const NF: usiz
     len2: DFF<Bits<8>>,
     ended1: DFF<Bit>,
     ended2: DFF<Bit>,
+    // Past all of it, while no function has a tunnel
+    bypass: Bypass,
+    have: Gather<NF>,
+    own: Signal<Local, TunnelCtx>,
+    none: DFF<Bit>,
+    by: DFF<Bit>,
+    plain: Signal<Local, Network>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for Outer<W, K, LK, NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, len1, len2, ended1, ended2);
-        clock!(self, clock, sight, link, judge, strip, check);
+        dff_setup!(self, clock, len1, len2, ended1, ended2, none, by);
+        clock!(self, clock, sight, link, judge, strip, check, bypass);
         self.sight.reset.next = self.reset.val();
         self.link.reset.next = self.reset.val();
         self.judge.reset.next = self.reset.val();
@@ -78,7 +87,7 @@ impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for
         self.sight.keep.next = self.s.keep.val();
         self.sight.last.next = self.s.last.val();
         self.sight.err.next = self.s_err.val();
-        self.sight.valid.next = self.s.valid.val();
+        self.sight.valid.next = self.s.valid.val() & !self.bypass.past.val();
         self.len1.d.next = self.sight.len.val();
         self.ended1.d.next = self.sight.ended.val();
         self.len2.d.next = self.len1.q.val();
@@ -86,7 +95,16 @@ impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for
         for i in 0..NF {
             self.link.ctx[i].next = self.ctx[i].val();
             self.judge.ctx[i].next = self.ctx[i].val();
+            self.own.next = self.ctx[i].val();
+            self.have.x[i].next = self.own.val().valid | self.own.val().bound;
         }
+        self.none.d.next = !self.have.y.val().any();
+        self.bypass.reset.next = self.reset.val();
+        self.bypass.may.next = self.none.q.val();
+        self.bypass.taken.next = self.s.valid.val();
+        self.bypass.last.next = self.s.last.val();
+        self.bypass.busy.next = self.check.m_valid.val();
+        self.by.d.next = self.s.valid.val() & self.bypass.past.val();
         self.link.window.next = self.sight.window.val();
         self.link.window_valid.next = self.sight.window_valid.val();
         self.judge.valid.next = self.link.valid.val();
@@ -122,6 +140,20 @@ impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for
         self.m.valid.next = self.check.m_valid.val();
         self.m_err.next = self.check.m_err.val();
         self.network.next = self.check.network.val();
+        // Of no function: it came through no tunnel, and the physical one has none either.
+        self.plain.next.tunnel = false;
+        self.plain.next.function = bits::<12>(0);
+        if self.by.q.val() {
+            self.m.data.next = self.sight.b_data.val();
+            self.m.keep.next = self.sight.b_keep.val();
+            self.m.last.next = self.sight.b_last.val();
+            self.m.valid.next = true;
+            self.m_err.next = self.sight.b_err.val();
+            self.network.next = self.plain.val();
+        }
         self.stat.next = self.check.stat.val();
+        if self.reset.val() {
+            self.by.d.next = false;
+        }
     }
 }

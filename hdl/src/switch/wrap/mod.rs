@@ -9,7 +9,9 @@ mod tests;
 pub(super) mod whose;
 
 use crate::bus::{AxisSink, AxisSrc};
+use crate::prim::pack::Gather;
 use crate::records::TunnelCtx;
+use crate::stream::{AxisSlice, Bypass};
 use ferric_hdl_derive::{kernel, BlockDefault};
 pub use ferric_model::switch::wrap as model;
 use rust_hdl::prelude::*;
@@ -43,29 +45,72 @@ pub struct Wrap<const W: usize, const K: usize, const LK: usize, const NF: usize
     whose: whose::Whose<K>,
     head: head::Head<NF>,
     shift: shift::Shift<W, K, LK>,
+    // Past all of it, while no function has a tunnel
+    bypass: Bypass,
+    have: Gather<NF>,
+    own: Signal<Local, TunnelCtx>,
+    none: DFF<Bit>,
+    slice: AxisSlice<W, K>,
+    taken: Signal<Local, Bit>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for Wrap<W, K, LK, NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, store, finder, whose, head, shift);
+        dff_setup!(self, clock, none);
+        clock!(self, clock, store, finder, whose, head, shift, bypass, slice);
         self.store.reset.next = self.reset.val();
         self.finder.reset.next = self.reset.val();
         self.whose.reset.next = self.reset.val();
         self.head.reset.next = self.reset.val();
         self.shift.reset.next = self.reset.val();
-        AxisSink::<W, K>::link(&mut self.s, &mut self.store.s);
-        AxisSrc::<W, K>::link(&mut self.m, &mut self.shift.m);
+        self.bypass.reset.next = self.reset.val();
+        self.slice.reset.next = self.reset.val();
+        self.store.s.data.next = self.s.data.val();
+        self.store.s.keep.next = self.s.keep.val();
+        self.store.s.last.next = self.s.last.val();
+        self.store.s.valid.next = self.s.valid.val() & !self.bypass.past.val();
+        self.slice.s.data.next = self.s.data.val();
+        self.slice.s.keep.next = self.s.keep.val();
+        self.slice.s.last.next = self.s.last.val();
+        self.slice.s.valid.next = self.s.valid.val() & self.bypass.past.val();
+        self.s.ready.next = self.store.s.ready.val();
+        if self.bypass.past.val() {
+            self.s.ready.next = self.slice.s.ready.val();
+        }
+        // What goes by leaves first: it came before all that the store may have by now.
+        self.m.data.next = self.shift.m.data.val();
+        self.m.keep.next = self.shift.m.keep.val();
+        self.m.last.next = self.shift.m.last.val();
+        self.m.valid.next = self.shift.m.valid.val();
+        self.shift.m.ready.next = self.m.ready.val();
+        self.slice.m.ready.next = self.m.ready.val();
+        if self.slice.m.valid.val() {
+            self.m.data.next = self.slice.m.data.val();
+            self.m.keep.next = self.slice.m.keep.val();
+            self.m.last.next = self.slice.m.last.val();
+            self.m.valid.next = true;
+            self.shift.m.ready.next = false;
+        }
+        self.none.d.next = !self.have.y.val().any();
+        self.taken.next = self.s.valid.val() & self.s.ready.val();
+        self.bypass.may.next = self.none.q.val();
+        self.bypass.taken.next = self.taken.val();
+        self.bypass.last.next = self.s.last.val();
+        self.bypass.busy.next = self.shift.m.valid.val();
         self.finder.data.next = self.s.data.val();
         self.finder.keep.next = self.s.keep.val();
         self.finder.last.next = self.s.last.val();
         self.finder.valid.next = self.store.taken.val();
         self.whose.begins.next = self.begins.val();
         self.whose.sender.next = self.begins_function.val();
-        self.whose.whole.next = self.store.len_valid.val();
+        // No frame is complete in the store while others go by.
+        self.whose.whole.next = self.store.len_valid.val() | (self.taken.val() & self.s.last.val() & self.bypass.past.val());
         for i in 0..NF {
             self.head.ctx[i].next = self.ctx[i].val();
+            self.own.next = self.ctx[i].val();
+            self.have.x[i].next = self.own.val().valid | self.own.val().bound;
         }
         self.head.sender.next = self.whose.first.val();
         self.head.facts.next = self.finder.facts.val();

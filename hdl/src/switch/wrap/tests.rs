@@ -211,6 +211,70 @@ fn off_is_off() {
     assert_eq!((b.send(&frames), b.wrapped), (frames, 0));
 }
 
+/// Nobody has a tunnel: frames take a cycle. Then a function has one, in the middle of frames, and has none again: another's frames stay as they are and in order, its own are whole in it or in none.
+fn nobody_has_a_tunnel<const W: usize, const K: usize, const LK: usize>(stalls: [u32; 2]) {
+    let mut b = Bench::<W, K, LK>::new(stalls, 10);
+    let mut rng = Rng::new(10);
+    let ctx = tunnel(false).with_bound(true);
+    let (mut sent, mut out): (Vec<(usize, Vec<u8>)>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
+    for round in 0..80u8 {
+        if round == 0 || rng.percent(60) {
+            (0..100).for_each(|_| b.cycle());
+        }
+        let some: Vec<(usize, Vec<u8>)> = (0..30u8)
+            .map(|n| {
+                let mut frame = rng.bytes(60);
+                frame[12..16].copy_from_slice(&[0x99, 0, round, n]);
+                let more = rng.below(300) as usize;
+                frame.extend(rng.bytes(more));
+                (if rng.percent(30) { 2 } else { 0 }, frame)
+            })
+            .collect();
+        b.begin(&some.iter().map(|(function, _)| *function).collect::<Vec<_>>());
+        some.iter().for_each(|(_, frame)| b.source.push(frame));
+        if round == 0 && stalls == [0, 0] {
+            b.cycle();
+            assert_eq!(b.tb.get("m$valid"), 1);
+        }
+        sent.extend(some);
+        (0..rng.below(300)).for_each(|_| b.cycle());
+        match rng.percent(50) {
+            true => b.tell(&ctx),
+            false => b.tell(&TunnelCtx::default()),
+        }
+        while b.source.pending() > 0 {
+            b.cycle();
+        }
+        out.extend(std::iter::from_fn(|| b.sink.pop()));
+    }
+    let start = b.tb.cycles();
+    while out.len() < sent.len() {
+        b.cycle();
+        out.extend(std::iter::from_fn(|| b.sink.pop()));
+        assert!(b.tb.cycles() - start < 100_000, "{} of {} frames", out.len(), sent.len());
+    }
+    let mut wrapped = 0;
+    for ((function, frame), out) in sent.iter().zip(&out) {
+        if *function == 0 && out != frame {
+            wrapped += 1;
+            check(&ctx, frame, out);
+        } else {
+            assert_eq!(out, frame);
+        }
+    }
+    assert!(wrapped > 100 && wrapped == b.wrapped, "{wrapped} in the tunnel");
+}
+
+#[test]
+fn frames_of_nobody_who_has_a_tunnel_go_by() {
+    nobody_has_a_tunnel::<512, 64, 6>([0, 0]);
+    nobody_has_a_tunnel::<512, 64, 6>([20, 50]);
+    // What goes past waits for the wire while the store has got something.
+    nobody_has_a_tunnel::<512, 64, 6>([0, 90]);
+    nobody_has_a_tunnel::<64, 8, 3>([0, 0]);
+    nobody_has_a_tunnel::<64, 8, 3>([20, 50]);
+}
+
 /// A tunnel that changes while frames leave: each is in the old one or in the new one, and never in half of either, or in none; another function's frames stay in theirs.
 #[test]
 fn a_header_is_of_one_tunnel() {
