@@ -57,7 +57,7 @@ pub fn crc_step(crc: u16, byte: u8) -> u16 {
 }
 
 /// A flow's place: the same in both directions. Frames without ports have that of their addresses, others than IP none. It is a choice of ours that costs little in gateware: CRC-16 of each end.
-fn place(frame: &[u8]) -> Option<usize> {
+pub fn place(frame: &[u8]) -> Option<usize> {
     let flow = Flow::of(frame)?;
     let (from, to) = flow.ports.map_or((&[][..], &[][..]), |ports| ports.split_at(2));
     // Both ends count alike, whichever is the sender.

@@ -90,7 +90,7 @@ pub struct Choose<const LF: usize, const LQ: usize, const LM: usize, const LV: u
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     /// The function whose frame it is, as long as it is here.
-    pub function: Signal<In, Bits<12>>,
+    pub whose: Signal<In, Bits<12>>,
     /// Of the frame that comes: as [`super::head::Head`] has them.
     pub known: Signal<In, Bit>,
     pub mac: Signal<In, Bits<48>>,
@@ -168,7 +168,7 @@ impl<const LF: usize, const LQ: usize, const LM: usize, const LV: usize, const L
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.asked.s);
         MsgSink::<VsNote>::link(&mut self.s_note, &mut self.notes.s);
         MsgSrc::<VsVerdict>::link(&mut self.m_verdict, &mut self.verdicts.m);
-        self.number.next = self.function.val().get_bits::<LF>(0);
+        self.number.next = self.whose.val().get_bits::<LF>(0);
 
         // ---- Writes ----
         self.asked.m.ready.next = !self.answers.q.val() & !self.sweeps.q.val();
@@ -242,12 +242,12 @@ impl<const LF: usize, const LQ: usize, const LM: usize, const LV: usize, const L
         // ---- A frame ----
         self.was_known.d.next = self.known.val();
         self.hash.begins.next = self.known.val() & !self.was_known.q.val();
-        self.hash.function.next = self.number.val();
+        self.hash.owner.next = self.number.val();
         self.hash.feeds.next = self.feeds.val();
         self.hash.feed.next = self.feed.val();
         self.hash.paired.next = self.paired.val();
         self.stations.known.next = self.known.val();
-        self.stations.function.next = self.number.val();
+        self.stations.owner.next = self.number.val();
         self.stations.mac.next = self.mac.val();
         self.functions.read_addr.next = self.number.val();
         self.row.next = self.functions.read_data.val();
@@ -271,7 +271,7 @@ impl<const LF: usize, const LQ: usize, const LM: usize, const LV: usize, const L
         self.absolute.next = self.row.val().first + self.pair.q.val();
         self.s_head.ready.next = (self.state.q.val() == State::Say) & self.verdicts.s.ready.val();
         self.verdicts.s.valid.next = self.state.q.val() == State::Say;
-        self.verdicts.s.data.next.function = self.function.val();
+        self.verdicts.s.data.next.function = self.whose.val();
         self.verdicts.s.data.next.cause = self.cause.q.val();
         self.verdicts.s.data.next.queue = bit_cast::<16, 8>(self.absolute.val()) << 1;
         match self.state.q.val() {

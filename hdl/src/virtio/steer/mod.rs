@@ -2,6 +2,7 @@
 
 pub mod choose;
 pub mod head;
+pub mod load;
 pub mod stations;
 #[cfg(test)]
 mod tests;
@@ -97,7 +98,7 @@ impl<const W: usize, const K: usize, const LF: usize, const LQ: usize, const LM:
         self.held.s.valid.next = self.inlet.m.valid.val() & self.known.val() & self.head.s.ready.val();
         self.inlet.m.ready.next = self.known.val() & self.head.s.ready.val() & self.held.s.ready.val();
         self.whose.m.ready.next = self.head.over.val();
-        self.choose.function.next = self.whose.m.data.val().function;
+        self.choose.whose.next = self.whose.m.data.val().function;
         self.choose.known.next = self.head.known.val();
         self.choose.mac.next = self.head.mac.val();
         self.choose.feeds.next = self.head.feeds.val();

@@ -29,7 +29,7 @@ pub struct Stations<const LF: usize, const LM: usize> {
     pub reset: Signal<In, Bit>,
     /// There is a destination of a function, until `ready` has been used.
     pub known: Signal<In, Bit>,
-    pub function: Signal<In, Bits<LF>>,
+    pub owner: Signal<In, Bits<LF>>,
     pub mac: Signal<In, Bits<48>>,
     /// The list has been looked through; `found`: it is there.
     pub ready: Signal<Out, Bit>,
@@ -71,7 +71,7 @@ impl<const LF: usize, const LM: usize> Logic for Stations<LF, LM> {
             }
         }
         self.at.d.next = self.next_at.val();
-        self.list.read_addr.next = (bit_cast::<LM, LF>(self.function.val()) << LG_STATIONS) | bit_cast::<LM, LG_STATIONS>(self.next_at.val());
+        self.list.read_addr.next = (bit_cast::<LM, LF>(self.owner.val()) << LG_STATIONS) | bit_cast::<LM, LG_STATIONS>(self.next_at.val());
         self.low.next = self.at.q.val().get_bits::<5>(0);
         self.ends.next = self.low.val().all() | !self.list.read_data.val().valid;
         self.same.next = self.list.read_data.val().valid & (self.list.read_data.val().mac == self.mac.val());
@@ -85,7 +85,9 @@ impl<const LF: usize, const LM: usize> Logic for Stations<LF, LM> {
                 self.hit.d.next = self.same.val();
             }
         }
+        // A frame that is too short for a header is not waited for.
         if !self.known.val() {
+            self.runs.d.next = false;
             self.over.d.next = false;
         }
         self.ready.next = self.over.q.val();

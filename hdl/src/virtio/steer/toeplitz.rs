@@ -34,7 +34,7 @@ impl Logic for ToeplitzStep {
 pub struct Toeplitz<const LF: usize, const LY: usize> {
     pub clock: Signal<In, Clock>,
     /// Whose key it is, from `begins` on until the last word; `begins` is high for a cycle, eight cycles before the first word at the latest.
-    pub function: Signal<In, Bits<LF>>,
+    pub owner: Signal<In, Bits<LF>>,
     pub begins: Signal<In, Bit>,
     /// A word, and that the addresses end with it.
     pub feeds: Signal<In, Bit>,
@@ -76,7 +76,7 @@ impl<const LF: usize, const LY: usize> Logic for Toeplitz<LF, LY> {
             self.next_at.next = self.at.q.val() + 1;
         }
         self.at.d.next = self.next_at.val();
-        self.keys.read_addr.next = (bit_cast::<LY, LF>(self.function.val()) << LG_KEY) | bit_cast::<LY, LG_KEY>(self.next_at.val());
+        self.keys.read_addr.next = (bit_cast::<LY, LF>(self.owner.val()) << LG_KEY) | bit_cast::<LY, LG_KEY>(self.next_at.val());
         if self.shifts.val() {
             self.window.d.next = (self.window.q.val() << 16) | bit_cast::<48, 16>(self.keys.read_data.val());
         }
