@@ -39,8 +39,9 @@ pub fn headers(rng: &mut Rng) -> Vec<u8> {
         let fragment = if rng.percent(15) { [[0x20, 0], [0, 1], [0x1f, 0xff], [0x40, 0], [0x80, 0]][rng.below(5) as usize] } else { [0x40, 0] };
         [&[0x45 + options, 0, 0, 40, 0, 0][..], &fragment, &[64, protocol, 0, 0], &src, &dst, &rng.bytes(4 * usize::from(options))].concat()
     };
-    if rng.percent(4) {
-        head[0] = rng.next_u32() as u8;
+    // Another version, or an IPv4 header that is too short.
+    if rng.percent(5) {
+        head[0] = [0x44, 0x41, 0x40, 0x55, 0x65, 0x45, rng.next_u32() as u8][rng.below(7) as usize];
     }
     head.extend(from.into_iter().chain(to));
     let ether: [u8; 2] = match rng.below(25) {

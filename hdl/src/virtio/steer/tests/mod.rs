@@ -39,14 +39,20 @@ impl Golden {
     fn any(rng: &mut Rng) -> Self {
         let mut filter = Filter::default();
         let mut list = |group: bool, most: u64| {
-            let count = if rng.percent(10) { most + 1 } else if rng.percent(20) { most } else { rng.below(most) };
+            let count = if rng.percent(10) {
+                most + 1
+            } else if rng.percent(20) {
+                most
+            } else {
+                rng.below(most)
+            };
             let macs: Vec<u8> = (0..count).flat_map(|_| mac(group, rng.below(36))).collect();
             [&(count as u32).to_le_bytes()[..], &macs].concat()
         };
         let tables = [list(false, 16), list(true, 32)].concat();
         filter.set_addresses(&tables).expect("a whole table");
         VLANS.into_iter().for_each(|vlan| filter.set_vlan(vlan, rng.percent(50)).expect("a VLAN"));
-        let modes = std::array::from_fn(|_| rng.percent(8));
+        let modes = std::array::from_fn(|_| rng.percent(12));
         let features = [feature::CTRL_RX, feature::CTRL_VLAN].into_iter().filter(|_| rng.percent(70)).sum();
         let pairs = if rng.percent(8) { 0 } else { rng.range(1, 8) as u16 };
         let table = |rng: &mut Rng| {
@@ -83,7 +89,11 @@ impl Golden {
             None if self.multiqueue => self.flows.pair_of(frame, self.pairs),
             None => 0,
         };
-        if pair < self.pairs { Ok(2 * (self.first + pair)) } else { Err(steer_cause::NO_QUEUE) }
+        if pair < self.pairs {
+            Ok(2 * (self.first + pair))
+        } else {
+            Err(steer_cause::NO_QUEUE)
+        }
     }
 }
 
@@ -109,7 +119,8 @@ struct Bench {
 impl Bench {
     fn new(width: usize, seed: u64, stall: u32) -> Self {
         let name = format!("virtio_steer_w{width}");
-        let mut tb = if width == 512 { Tb::with_seed(&name, Steer::<512, 64, 5, 5, 11, 12, 15, 10>::default(), seed) } else { Tb::with_seed(&name, Steer::<64, 8, 3, 5, 9, 10, 13, 8>::default(), seed) };
+        let mut tb =
+            if width == 512 { Tb::with_seed(&name, Steer::<512, 64, 5, 5, 11, 12, 15, 10>::default(), seed) } else { Tb::with_seed(&name, Steer::<64, 8, 3, 5, 9, 10, 13, 8>::default(), seed) };
         let (frames, whose, control) = (tb.axis_source("s_frame", stall), tb.source("s_for", stall), Control::new(&mut tb, stall));
         let (notes, out, to) = (tb.source("s_note", stall), tb.axis_sink("m_frame", stall), tb.sink("m_to", stall));
         let functions = (0..FUNCTIONS).map(|_| Golden::any(tb.rng())).collect();
@@ -216,22 +227,24 @@ fn rounds(width: usize, seed: u64, stall: u32, count: usize) {
         b.settle();
         answers.into_iter().for_each(|(function, frame)| b.offer(function, frame));
         b.settle();
-        let function = b.tb.rng().below(FUNCTIONS) as usize;
-        b.renew(function);
+        for _ in 0..2 {
+            let function = b.tb.rng().below(FUNCTIONS) as usize;
+            b.renew(function);
+        }
     }
     assert!((0..=steer_cause::COUNT as u64).all(|cause| b.seen.get(&cause).is_some_and(|n| *n >= 10)), "not enough of all: {:?}", b.seen);
 }
 
 #[test]
 fn frames_go_where_the_model_says_w64() {
-    rounds(64, 1, 30, 40);
-    rounds(64, 2, 0, 20);
+    rounds(64, 1, 30, 120);
+    rounds(64, 2, 0, 80);
 }
 
 #[test]
 fn frames_go_where_the_model_says_w512() {
-    rounds(512, 3, 30, 40);
-    rounds(512, 4, 0, 20);
+    rounds(512, 3, 30, 120);
+    rounds(512, 4, 0, 80);
 }
 
 /// One function, which all rules are tried on.
@@ -325,14 +338,12 @@ fn what_is_no_write_of_a_table_is_refused() {
 #[test]
 fn hashes_are_toeplitz() {
     let published: [u8; KEY] = [
-        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7,
-        0x3b, 0xbe, 0xac, 0x01, 0xfa,
+        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+        0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
     ];
     // 66.9.149.187:2794 to 161.142.100.80:1766, and 3ffe:501:8::260:97ff:fe40:efab:14230 to ff02::1:4739.
     let v4 = [66, 9, 149, 187, 161, 142, 100, 80, 0x0a, 0xea, 0x06, 0xe6];
-    let v6 = [
-        0x3f, 0xfe, 0x05, 0x01, 0, 8, 0, 0, 0x02, 0x60, 0x97, 0xff, 0xfe, 0x40, 0xef, 0xab, 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x37, 0x96, 0x12, 0x83,
-    ];
+    let v6 = [0x3f, 0xfe, 0x05, 0x01, 0, 8, 0, 0, 0x02, 0x60, 0x97, 0xff, 0xfe, 0x40, 0xef, 0xab, 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x37, 0x96, 0x12, 0x83];
     let mut cases = vec![(published, v4.to_vec(), Some((0x323e_8fc2, 0x51cc_c178))), (published, v6.to_vec(), Some((0x0f0c_461c, 0xdde5_1bbf)))];
     let mut tb = Tb::new("virtio_toeplitz", Toeplitz::<2, 7>::default());
     for n in 0..40 {
