@@ -233,3 +233,23 @@ pub mod ip {
     /// What the words of a header or message with a right checksum add up to.
     pub const RIGHT_SUM: u64 = 0xffff;
 }
+
+/// `VsVerdict`, `VsDropped`: why a received frame goes to no virtio queue.
+pub mod steer_cause {
+    /// It goes to one.
+    pub const NONE: u64 = 0;
+    /// Shorter than an Ethernet header.
+    pub const RUNT: u64 = 1;
+    /// Its VLAN is none of the function's.
+    pub const VLAN: u64 = 2;
+    /// Broadcasts are not wanted.
+    pub const BROADCAST: u64 = 3;
+    /// The group is not wanted.
+    pub const MULTICAST: u64 = 4;
+    /// It is for another station.
+    pub const UNICAST: u64 = 5;
+    /// The function has no such pair of queues in use, or none at all.
+    pub const NO_QUEUE: u64 = 6;
+    /// The causes above `NONE`.
+    pub const COUNT: usize = 6;
+}

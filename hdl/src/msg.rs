@@ -239,6 +239,17 @@ messages! {
     VqPut { iova: 64, function: 12, wide: 1, data: 32, }
     /// A chain or frame of a queue has been rejected: `VirtioCause`. `lost`: nothing more is taken from its ring, or given back into it.
     VqTold { queue: 16, cause: 5, lost: 1, }
+    /// The function that a received frame is for, if its filter lets it through.
+    VsFor { function: 12, }
+    /// What steering looks at in a frame. `whole`: its Ethernet header is there; `mac`: destination, the first byte in the uppermost bits; `tag`: a VLAN tag, of `vlan`. `v4`, `v6`: the packet's addresses are there;
+    /// `ports`: TCP's or UDP's (`tcp`), too. `place`: of the flow.
+    VsHead { whole: 1, mac: 48, tag: 1, vlan: 12, v4: 1, v6: 1, ports: 1, tcp: 1, place: 10, }
+    /// A frame of the flow at this place leaves by this transmit queue.
+    VsNote { queue: 16, place: 10, }
+    /// Where a frame goes; or, `cause` is not 0, it is dropped: `VsCause`.
+    VsVerdict { function: 12, cause: 3, queue: 16, }
+    /// A frame for this function has been dropped: `VsCause`.
+    VsDropped { function: 12, cause: 3, }
 
     // ---- timers ----------------------------------------------------------------------------------------------------
     /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.

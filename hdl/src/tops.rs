@@ -45,10 +45,18 @@ enum What {
     Instance(usize, String),
     /// It is the card of these engines and this width.
     Card(&'static [&'static str], usize),
-    /// It is the virtio engine of this width, which no card has.
-    Virtio(usize),
+    /// It is the virtio engine of this width, which no card has; with steering or without.
+    Virtio(usize, bool),
     /// It is built by itself.
     Built { build: fn(&str) -> Result<String, crate::emit::EmitError>, leaves: fn(&str) -> Vec<String> },
+}
+
+fn virtio_engine(width: usize, steers: bool) -> crate::assembly::Assembly {
+    if steers {
+        engine::steered(width)
+    } else {
+        engine::engine(width)
+    }
 }
 
 impl Top {
@@ -58,7 +66,7 @@ impl Top {
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => emit(name, instance_of(*width, instance)?).map_err(|e| e.to_string()),
             What::Card(engines, width) => emit(name, Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
-            What::Virtio(width) => emit(name, engine::engine(*width).assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
+            What::Virtio(width, steers) => emit(name, virtio_engine(*width, *steers).assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
             What::Built { build, .. } => build(name).map_err(|e| e.to_string()),
         })
     }
@@ -80,7 +88,7 @@ impl Top {
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => Ok(leaves(name, &instance_of(*width, instance)?)),
             What::Card(engines, width) => Ok(leaves(name, &Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?)),
-            What::Virtio(width) => Ok(leaves(name, &engine::engine(*width).assemble().map_err(|f| f.join("\n"))?)),
+            What::Virtio(width, steers) => Ok(leaves(name, &virtio_engine(*width, *steers).assemble().map_err(|f| f.join("\n"))?)),
             What::Built { leaves, .. } => Ok(leaves(name)),
         })
     }
@@ -173,11 +181,16 @@ pub fn tops() -> &'static [Top] {
             "virtio_rx_w512" 512, virtio::rx::Rx::<5>::default();
             "virtio_used_w64" 64, virtio::used::Used::<3>::default();
             "virtio_used_w512" 512, virtio::used::Used::<5>::default();
+            "virtio_steer_w64" 64, virtio::steer::Steer::<64, 8, 3, 3, 9, 10, 13, 8>::default();
+            "virtio_steer_w512" 512, virtio::steer::Steer::<512, 64, 5, 5, 11, 12, 15, 10>::default();
+            "virtio_note_w64" 64, virtio::note::Note::<64, 8>::default();
+            "virtio_note_w512" 512, virtio::note::Note::<512, 64>::default();
             "virtio_put_w64" 64, virtio::put::Put::<64, 8, 3>::default();
             "virtio_put_w512" 512, virtio::put::Put::<512, 64, 6>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
-        all.extend(card::WIDTHS.map(|width| Top { name: format!("virtio_w{width}").leak(), width: Some(width), what: What::Virtio(width) }));
+        all.extend(card::WIDTHS.map(|width| Top { name: format!("virtio_w{width}").leak(), width: Some(width), what: What::Virtio(width, false) }));
+        all.extend(card::WIDTHS.map(|width| Top { name: format!("virtio_steered_w{width}").leak(), width: Some(width), what: What::Virtio(width, true) }));
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));
         all.push(Top { name: "core_plain_w512", width: Some(512), what: What::Card(PLAIN, 512) });
         all

@@ -54,7 +54,7 @@ fn virtio_verilog(width: usize, top: &str) -> Result<String, String> {
     // Modules within modules: more than a thread usually has.
     const STACK: usize = 512 << 20;
     let generate = || {
-        let block = ferric_hdl::virtio::engine::engine(width).assemble().map_err(|faults| faults.join("\n"))?;
+        let block = ferric_hdl::virtio::engine::steered(width).assemble().map_err(|faults| faults.join("\n"))?;
         ferric_hdl::emit::emit(top, block).map_err(|e| e.to_string())
     };
     std::thread::scope(|scope| {

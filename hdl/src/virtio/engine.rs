@@ -1,6 +1,6 @@
 //! The engine's list: its blocks, its own DMA reader and writer, and its wires. See README.md.
 
-use super::{hold, put, queue, rx, stock, tx, used, walk};
+use super::{hold, note, put, queue, rx, steer, stock, tx, used, walk};
 use crate::assembly::Assembly;
 use crate::host::{dma_rd, dma_wr};
 use crate::rdma::mover;
@@ -29,8 +29,51 @@ pub const fn queues(width: usize) -> u16 {
     1 << if width == 512 { LG_WIDE } else { LG_NARROW }
 }
 
-/// The engine of a card with a data path of 64 bits or 512.
+/// log2 of the functions whose frames are steered: as many as there are queues, so that each may have one.
+const LG_WIDE_FUNCTIONS: usize = LG_WIDE;
+const LG_NARROW_FUNCTIONS: usize = LG_NARROW;
+
+/// The engine of a card with a data path of 64 bits or 512. Whoever offers a frame says its queue.
 pub fn engine(width: usize) -> Assembly {
+    let mut a = bare(width);
+    a.expose("m_frame", "tx.m_frame");
+    a.expose("m_from", "tx.m_from");
+    a.expose("s_frame", "hold.s_frame");
+    a.expose("s_to", "hold.s_to");
+    a
+}
+
+/// The same with steering in front: whoever offers a frame says whose it is.
+pub fn steered(width: usize) -> Assembly {
+    let mut a = bare(width);
+    match width {
+        512 => steering::<512, 64, LG_WIDE_FUNCTIONS, LG_WIDE, { LG_WIDE_FUNCTIONS + 6 }, { LG_WIDE_FUNCTIONS + 7 }, { LG_WIDE_FUNCTIONS + 10 }, { LG_WIDE_FUNCTIONS + 5 }>(&mut a),
+        _ => steering::<64, 8, LG_NARROW_FUNCTIONS, LG_NARROW, { LG_NARROW_FUNCTIONS + 6 }, { LG_NARROW_FUNCTIONS + 7 }, { LG_NARROW_FUNCTIONS + 10 }, { LG_NARROW_FUNCTIONS + 5 }>(&mut a),
+    }
+    a
+}
+
+/// What stands between the port and `hold`, and between `tx` and the port. Parameters: [`steer::Steer`].
+fn steering<const W: usize, const K: usize, const LF: usize, const LQ: usize, const LM: usize, const LV: usize, const LP: usize, const LY: usize>(a: &mut Assembly) {
+    a.instance("steer", steer::Steer::<W, K, LF, LQ, LM, LV, LP, LY>::default).waits(steer::WAITS);
+    a.instance("note", note::Note::<W, K>::default).waits(note::WAITS);
+    a.expose("s_frame", "steer.s_frame");
+    a.expose("s_for", "steer.s_for");
+    a.join("steer.m_frame", "hold.s_frame");
+    a.join("steer.m_to", "hold.s_to");
+    a.expose("s_steer", "steer.s_ctl");
+    a.expose("m_steer", "steer.m_ctl");
+    a.expose("dropped", "steer.dropped");
+    a.expose("dropped_valid", "steer.dropped_valid");
+    a.join("tx.m_frame", "note.s_frame");
+    a.join("tx.m_from", "note.s_from");
+    a.join("note.m_note", "steer.s_note");
+    a.expose("m_frame", "note.m_frame");
+    a.expose("m_from", "note.m_from");
+}
+
+/// All but the ports for frames.
+fn bare(width: usize) -> Assembly {
     match width {
         512 => lines::<512, 64, 6, LG_WIDE, { LG_WIDE + LG_STOCK }, 8, 10, 10>(),
         _ => lines::<64, 8, 3, LG_NARROW, { LG_NARROW + LG_STOCK }, 11, 13, 13>(),
@@ -70,10 +113,6 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.join("stock.m_room", "queue.s_room");
     a.join("stock.m_refill", "queue.s_refill");
     // Frames out, frames in.
-    a.expose("m_frame", "tx.m_frame");
-    a.expose("m_from", "tx.m_from");
-    a.expose("s_frame", "hold.s_frame");
-    a.expose("s_to", "hold.s_to");
     a.join("hold.m_frame", "rx.s_frame");
     a.join("stock.m_bad", "rx.s_bad");
     a.join("queue.m_give_up", "rx.s_give_up");

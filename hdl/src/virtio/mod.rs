@@ -2,9 +2,11 @@
 
 pub mod engine;
 pub mod hold;
+pub mod note;
 pub mod put;
 pub mod queue;
 pub mod rx;
+pub mod steer;
 pub mod stock;
 #[cfg(test)]
 mod testing;

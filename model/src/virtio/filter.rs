@@ -5,9 +5,27 @@ use super::verdict::is_verified;
 use ferric_abi::virtio::feature;
 use ferric_abi::virtio::net::control;
 
+/// Why a frame is none of the function's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filtered {
+    /// Shorter than an Ethernet header.
+    Runt,
+    /// Its VLAN is none of those.
+    Vlan,
+    /// Broadcasts are not wanted.
+    Broadcast,
+    /// The group is not wanted.
+    Multicast,
+    /// It is for another station.
+    Unicast,
+}
+
 /// Addresses of one kind that the filter holds; with more of them it lets all of the kind through (spec 5.1.6.5.1: filters may be approximations).
-const UNICASTS: usize = 16;
-const MULTICASTS: usize = 32;
+pub const UNICASTS: usize = 16;
+/// See [`UNICASTS`].
+pub const MULTICASTS: usize = 32;
+/// Bytes of an Ethernet header without tag.
+const ETHERNET: usize = 14;
 
 /// What the filter has been told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +63,7 @@ impl Addresses {
 
 impl Filter {
     /// The data of MAC_TABLE_SET: unicast addresses, then multicast ones, each with their number in front. `None`: they are not all there, or there is more.
-    pub(super) fn set_addresses(&mut self, data: &[u8]) -> Option<()> {
+    pub fn set_addresses(&mut self, data: &[u8]) -> Option<()> {
         let (unicasts, rest) = table(data)?;
         let (multicasts, rest) = table(rest)?;
         if !rest.is_empty() {
@@ -56,11 +74,26 @@ impl Filter {
     }
 
     /// A VLAN is received from now on, or is not. `None`: there is no such VLAN.
-    pub(super) fn set_vlan(&mut self, vlan: u16, wanted: bool) -> Option<()> {
+    pub fn set_vlan(&mut self, vlan: u16, wanted: bool) -> Option<()> {
         let bits = self.vlans.get_mut(usize::from(vlan / 64))?;
         let bit = 1 << (vlan % 64);
         *bits = if wanted { *bits | bit } else { *bits & !bit };
         Some(())
+    }
+
+    /// The unicast addresses of the table; `None`: all are received.
+    pub fn unicasts(&self) -> Option<&[[u8; 6]]> {
+        (!self.unicasts.all).then_some(&self.unicasts.list)
+    }
+
+    /// The multicast ones.
+    pub fn multicasts(&self) -> Option<&[[u8; 6]]> {
+        (!self.multicasts.all).then_some(&self.multicasts.list)
+    }
+
+    /// A bit for each VLAN that is received.
+    pub fn vlans(&self) -> &[u64; 64] {
+        &self.vlans
     }
 
     fn has_vlan(&self, vlan: u16) -> bool {
@@ -92,20 +125,66 @@ impl Device {
 
     /// The filter lets this frame through.
     pub fn wants(&self, frame: &[u8]) -> bool {
-        let Some(dst) = frame.first_chunk::<6>() else { return false };
-        let has = |bit: u64| self.features & bit != 0;
-        let on = |mode: u8| self.modes.receive[usize::from(mode)];
-        if on(control::RX_PROMISC) {
-            return true;
+        self.rules().judge(frame).is_ok()
+    }
+
+    /// What the filter goes by.
+    pub fn rules(&self) -> Rules<'_> {
+        let mut own = [0; 6];
+        own.copy_from_slice(&self.config.mac().to_le_bytes()[..6]);
+        Rules { filter: &self.filter, modes: self.modes.receive, features: self.features, own }
+    }
+}
+
+/// All that decides whether a frame is the function's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules<'a> {
+    /// Its tables.
+    pub filter: &'a Filter,
+    /// Receive modes, by their command's number.
+    pub modes: [bool; 6],
+    /// Features that have been negotiated: CTRL_RX and CTRL_VLAN count.
+    pub features: u64,
+    /// The function's own address.
+    pub own: [u8; 6],
+}
+
+impl Rules<'_> {
+    /// A mode has been switched on.
+    pub fn is_on(&self, mode: u8) -> bool {
+        self.modes[usize::from(mode)]
+    }
+
+    /// A feature has been negotiated.
+    pub fn has(&self, bit: u64) -> bool {
+        self.features & bit != 0
+    }
+
+    /// Whether a frame is the function's, or why not.
+    pub fn judge(&self, frame: &[u8]) -> Result<(), Filtered> {
+        let Some(dst) = frame.first_chunk::<6>().filter(|_| frame.len() >= ETHERNET) else { return Err(Filtered::Runt) };
+        if self.is_on(control::RX_PROMISC) {
+            return Ok(());
         }
         let tag = frame.get(12..16).filter(|tag| tag[..2] == [0x81, 0]).map(|tag| u16::from_be_bytes([tag[2], tag[3]]) & 0xfff);
-        if has(feature::CTRL_VLAN) && tag.is_some_and(|vlan| !self.filter.has_vlan(vlan)) {
-            return false;
+        if self.has(feature::CTRL_VLAN) && tag.is_some_and(|vlan| !self.filter.has_vlan(vlan)) {
+            return Err(Filtered::Vlan);
         }
-        match dst {
-            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => !on(control::RX_NOBCAST),
-            _ if dst[0] & 1 == 1 => !on(control::RX_NOMULTI) && (!has(feature::CTRL_RX) || on(control::RX_ALLMULTI) || self.filter.multicasts.has(dst)),
-            _ => !on(control::RX_NOUNI) && (on(control::RX_ALLUNI) || self.config.mac().to_le_bytes()[..6] == *dst || self.filter.unicasts.has(dst)),
+        let (wanted, reason) = match dst {
+            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => (!self.is_on(control::RX_NOBCAST), Filtered::Broadcast),
+            _ if dst[0] & 1 == 1 => {
+                let group = !self.has(feature::CTRL_RX) || self.is_on(control::RX_ALLMULTI) || self.filter.multicasts.has(dst);
+                (group && !self.is_on(control::RX_NOMULTI), Filtered::Multicast)
+            }
+            _ => {
+                let station = self.is_on(control::RX_ALLUNI) || self.own == *dst || self.filter.unicasts.has(dst);
+                (station && !self.is_on(control::RX_NOUNI), Filtered::Unicast)
+            }
+        };
+        if wanted {
+            Ok(())
+        } else {
+            Err(reason)
         }
     }
 }

@@ -78,13 +78,23 @@ impl Device {
         }
     }
 
-    /// The receive queue of a frame that has come, for the borrower of its ring, who says what becomes of it ([`Device::delivered`], [`Device::rejected`]). `None`: it is somebody else's, or
-    /// has been dropped; that has been counted.
-    pub fn place(&mut self, frame: &[u8]) -> Option<u16> {
-        let pair = self.sort(frame)?;
+    /// Pairs of queues that take frames: none, until the driver is ready.
+    pub fn receiving(&self) -> u16 {
+        if self.runs() {
+            self.modes.pairs
+        } else {
+            0
+        }
+    }
+
+    /// A frame that has come is somebody else's: the borrower has sorted it by [`Device::rules`].
+    pub fn filtered(&mut self) {
+        self.counters.filtered += 1;
+    }
+
+    /// A frame that has come is this function's, and the borrower says what becomes of it ([`Device::delivered`], [`Device::rejected`]).
+    pub fn admitted(&mut self) {
         self.counters.frames += 1;
-        let placed = self.admits(pair, frame).and_then(|queue| self.queues[usize::from(queue)].lent.then_some(queue).ok_or(VirtioCause::RxDown));
-        placed.map_err(|cause| self.counters.count(cause)).ok()
     }
 
     /// A frame is in the buffers that the borrower has found for it.
@@ -92,9 +102,8 @@ impl Device {
         self.counters.delivered += 1;
     }
 
-    /// A frame of the borrower's leaves, from a transmit queue of this pair.
-    pub fn leaves(&mut self, frame: &[u8], pair: u16) {
+    /// A frame of the borrower's leaves.
+    pub fn leaves(&mut self) {
         self.counters.transmitted += 1;
-        self.note_flow(frame, pair);
     }
 }

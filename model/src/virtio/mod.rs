@@ -6,12 +6,14 @@ pub mod counters;
 pub mod device;
 pub mod engine;
 pub mod filter;
+pub mod flow;
 pub mod lend;
 pub mod memory;
 pub mod offload;
 pub mod queue;
 pub mod receive;
 pub mod ring;
+pub mod rss;
 pub mod segment;
 pub mod steer;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The gateware's engine in a virtio function's place. The rings of the data queues are its own, from the available index to the interrupt; registers, the control queue and the filter are those
-//! of the golden model, which stands for the software that owns the engine.
+//! The gateware's engine in a virtio function's place. The rings of the data queues are its own, from the available index to the interrupt, and so is which received frame goes to which of them;
+//! registers and the control queue are those of the golden model, which stands for the software that owns the engine and writes its tables.
 use super::rtl::{Access, Output, Rtl, Table};
 use super::{Front, FunctionConfig, GuestMemory, Seat, SeatEdge};
 use crate::card::CardConfig;
@@ -7,11 +7,16 @@ use crate::error::Error;
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::context::{VqAvail, VqUsed};
 use ferric_abi::virtio::feature;
+use ferric_hdl::codes::steer_cause;
 use ferric_hdl::virtio::engine;
+use ferric_hdl::virtio::steer::choose::tables;
+use ferric_hdl::virtio::steer::load::{line, Wants, Write};
 use ferric_model::virtio::ring::Format;
 use ferric_model::virtio::{Lent, Step};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+/// The function's number in the engine, which is its own.
+const NUMBER: u16 = 0;
 /// Frames in front of the engine at most.
 const AHEAD: usize = 2;
 /// Commands that are carried out in one cycle at most.
@@ -38,6 +43,8 @@ enum Task {
     Drain,
     /// How far it has come.
     Look,
+    /// No line: what steering is to know is written.
+    Steer,
 }
 
 /// A data queue.
@@ -65,6 +72,9 @@ pub struct GatewareSeat {
     current: Option<(Task, u16)>,
     accesses: VecDeque<Access>,
     found: Vec<u32>,
+    /// What the tables of steering hold, by line and word, and what is to be written there.
+    steering: BTreeMap<(u32, u32), u32>,
+    unwritten: Vec<Write>,
     /// The engine has worked since its lines were last looked at.
     worked: bool,
 }
@@ -84,11 +94,42 @@ impl GatewareSeat {
             current: None,
             accesses: VecDeque::new(),
             found: Vec::new(),
+            steering: BTreeMap::new(),
+            unwritten: Vec::new(),
             worked: false,
-        })
+        }
+        .with_tables())
     }
 
-    /// Rings that begin and end, notifications, commands.
+    /// The tables of steering are to be written before the first frame is looked at.
+    fn with_tables(mut self) -> Self {
+        self.steer();
+        self
+    }
+
+    /// What the driver has asked for is written to the tables of steering, as far as it is new.
+    fn steer(&mut self) {
+        let device = &self.front.device;
+        let (rules, pairs) = (device.rules(), device.receiving());
+        let multiqueue = rules.has(feature::MQ);
+        let wants = Wants { rules, pairs: pairs as u8, first: 0, multiqueue, rss: None }.writes(NUMBER.into());
+        let number = u32::from(NUMBER);
+        // Lines of two words are written whole.
+        let whole = |at: u32| at >> 16 <= tables::STATIONS as u32;
+        let renewed: Vec<u32> = wants.iter().filter(|(at, word, data)| whole(*at) && self.steering.get(&(*at, *word)) != Some(data)).map(|(at, _, _)| *at).collect();
+        // A function that does not receive has forgotten its flows.
+        let ends = pairs == 0 && self.steering.get(&(line(tables::FLOWS, number), 0)) != Some(&0);
+        self.unwritten.extend(ends.then_some((line(tables::FLOWS, number), 0, 0)));
+        let old = &self.steering;
+        self.unwritten.extend(wants.iter().filter(|(at, word, data)| if whole(*at) { renewed.contains(at) } else { old.get(&(*at, *word)) != Some(data) }));
+        self.steering.extend(wants.into_iter().map(|(at, word, data)| ((at, word), data)));
+        self.steering.insert((line(tables::FLOWS, number), 0), u32::from(pairs > 0));
+        if !self.unwritten.is_empty() && !self.tasks.contains(&(Task::Steer, 0)) {
+            self.tasks.push_front((Task::Steer, 0));
+        }
+    }
+
+    /// Rings that begin and end, notifications, commands, and what they change of steering.
     fn follow_registers(&mut self, edge: &mut SeatEdge) {
         for (n, queue) in (0..).zip(&mut self.queues) {
             match &queue.lent {
@@ -112,6 +153,7 @@ impl GatewareSeat {
             }
             self.front.busy |= step + 1 == STEPS;
         }
+        self.steer();
     }
 
     /// A line that begins is notified when it has been written.
@@ -126,17 +168,20 @@ impl GatewareSeat {
     }
 
     /// A line, word by word, that with `enabled` last.
-    fn line(table: Table, line: u16, bytes: &[u8], last: u32) -> impl Iterator<Item = Access> {
+    fn row(table: Table, n: u16, bytes: &[u8], last: u32) -> impl Iterator<Item = Access> {
         let words: Vec<u32> = bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
         let order = (0..words.len() as u32).filter(move |word| *word != last).chain([last]);
-        order.map(move |word| Access { table, line, word, write: Some(words[word as usize]) })
+        order.map(move |word| Access { table, line: n.into(), word, write: Some(words[word as usize]) })
     }
 
     /// The accesses that a task is made of.
-    fn accesses(&self, task: Task, n: u16) -> VecDeque<Access> {
+    fn accesses(&mut self, task: Task, n: u16) -> VecDeque<Access> {
+        if task == Task::Steer {
+            return self.unwritten.drain(..).map(|(line, word, data)| Access { table: Table::Steer, line, word, write: Some(data) }).collect();
+        }
         let Some(lent) = self.queues[usize::from(n)].lent else { return VecDeque::new() };
         let (ring, features) = (lent.ring, self.front.device.ring_features());
-        let read = |table, word| Access { table, line: n, word, write: None };
+        let read = |table, word| Access { table, line: n.into(), word, write: None };
         let (events, packed) = (features & feature::EVENT_IDX != 0, ring.format() == Format::Packed);
         let used = if packed { ring.descriptor(0) } else { ring.device() };
         let used = VqUsed::default().with_driver(ring.driver()).with_device(used).with_size(ring.size() as u16).with_vector(n).with_function(self.front.function).with_events(events);
@@ -150,10 +195,11 @@ impl GatewareSeat {
             .with_indirect(features & feature::INDIRECT_DESC != 0)
             .with_merged(features & feature::MRG_RXBUF != 0);
         match task {
-            Task::Begin => Self::line(Table::Used, n, &used.with_enabled(true).0, USED_ENABLED).chain(Self::line(Table::Avail, n, &avail.with_enabled(true).0, AVAIL_ENABLED)).collect(),
+            Task::Begin => Self::row(Table::Used, n, &used.with_enabled(true).0, USED_ENABLED).chain(Self::row(Table::Avail, n, &avail.with_enabled(true).0, AVAIL_ENABLED)).collect(),
             // The last word of each.
-            Task::End => Self::line(Table::Used, n, &used.0, USED_ENABLED).last().into_iter().chain(Self::line(Table::Avail, n, &avail.0, AVAIL_ENABLED).last()).collect(),
+            Task::End => Self::row(Table::Used, n, &used.0, USED_ENABLED).last().into_iter().chain(Self::row(Table::Avail, n, &avail.0, AVAIL_ENABLED).last()).collect(),
             Task::Drain => [read(Table::Avail, AVAIL_ENABLED), read(Table::Avail, 8), read(Table::Used, 7)].into(),
+            Task::Steer => VecDeque::new(),
             Task::Look => [read(Table::Avail, 6), read(Table::Avail, 8), read(Table::Used, 4), read(Table::Used, 7)].into(),
         }
     }
@@ -178,6 +224,7 @@ impl GatewareSeat {
                 self.front.busy = true;
             }
             Task::Drain => self.tasks.push_back((Task::Drain, n)),
+            Task::Steer => {}
             Task::Look => {
                 let more = |sum: u64, now: u16| sum + u64::from(now.wrapping_sub(sum as u16));
                 // In a packed ring they are places: there each chain that is available is taken, or nobody knows how many it is.
@@ -211,11 +258,22 @@ impl GatewareSeat {
 
     /// What the engine has put out.
     fn take(&mut self, output: &mut Output, edge: &mut SeatEdge) {
-        for (queue, frame) in output.frames.drain(..) {
-            self.front.device.leaves(&frame, queue / 2);
+        for (_, frame) in output.frames.drain(..) {
+            self.front.device.leaves();
             self.front.leaves(frame, edge);
         }
+        for cause in output.dropped.drain(..) {
+            if cause == steer_cause::NO_QUEUE {
+                self.front.device.admitted();
+                self.front.device.rejected(0, VirtioCause::RxDown);
+            } else {
+                self.front.device.filtered();
+            }
+        }
         for (n, cause, lost) in output.told.drain(..) {
+            if matches!(cause, VirtioCause::RxSmall | VirtioCause::RxNoBuffer | VirtioCause::RxDma | VirtioCause::RxDown) {
+                self.front.device.admitted();
+            }
             if lost {
                 self.front.device.lost(n, cause);
             } else {
@@ -226,7 +284,10 @@ impl GatewareSeat {
                 queue.skipped += 1;
             }
         }
-        (0..std::mem::take(&mut output.delivered)).for_each(|_| self.front.device.delivered());
+        for _ in 0..std::mem::take(&mut output.delivered) {
+            self.front.device.admitted();
+            self.front.device.delivered();
+        }
         output.interrupts.drain(..).for_each(|n| self.front.device.chains_used(n));
     }
 }
@@ -248,14 +309,13 @@ impl Seat for GatewareSeat {
             self.follow_registers(edge);
             self.pass_notifications();
         }
-        // Chains may be there before the line is written: until then the engine would find none, and drop what has come.
+        // Chains may be there before the line is written: until then the engine would find none, and drop what has come. Nor is a frame looked at by tables that are being written.
         let begins = self.queues.iter().any(|queue| queue.lent.is_some() && !queue.begun);
-        while !begins && self.rtl.backlog() < AHEAD {
+        let steers = self.tasks.iter().chain(&self.current).any(|(task, _)| *task == Task::Steer);
+        while !begins && !steers && self.rtl.backlog() < AHEAD {
             let Some(frame) = self.front.arrives() else { break };
-            if let Some(queue) = self.front.device.place(&frame) {
-                self.rtl.receive(queue, frame);
-                self.worked = true;
-            }
+            self.rtl.receive(NUMBER, frame);
+            self.worked = true;
         }
         if self.worked && self.rtl.is_silent() && self.tasks.is_empty() && self.current.is_none() {
             self.worked = false;

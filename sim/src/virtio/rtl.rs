@@ -4,7 +4,7 @@ use crate::card::{BusCounters, CardConfig, Edge};
 use crate::error::Error;
 use crate::iommu::Iommu;
 use ferric_abi::codes::VirtioCause;
-use ferric_hdl::msg::{CtlReq, CtlResp, MsixReq, VqNotify, VqTold};
+use ferric_hdl::msg::{CtlReq, CtlResp, MsixReq, VqNotify, VqTold, VsDropped, VsFor};
 use ferric_hdl::tb::Fields;
 use ferric_hdl::virtio::engine::TELLERS;
 use std::collections::VecDeque;
@@ -67,13 +67,15 @@ pub enum Table {
     Avail,
     /// `VqUsed`.
     Used,
+    /// Those of steering (`ferric_hdl::virtio::steer`).
+    Steer,
 }
 
 /// An access to a word of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     pub table: Table,
-    pub line: u16,
+    pub line: u32,
     pub word: u32,
     /// What is written; `None`: it is read.
     pub write: Option<u32>,
@@ -90,6 +92,8 @@ pub struct Output {
     pub told: Vec<(u16, VirtioCause, bool)>,
     /// Frames that are in a guest's buffers.
     pub delivered: u64,
+    /// Frames that steering has dropped, by `steer_cause`.
+    pub dropped: Vec<u64>,
     /// What the access has found.
     pub answer: Option<u32>,
 }
@@ -100,12 +104,13 @@ pub struct Rtl {
     bytes: usize,
     reset: PortId,
     notify: Stream,
-    to: Stream,
+    whose: Stream,
     frames_in: Frames,
     frames_out: Frames,
     from: Stream,
     msix: Stream,
-    tables: [(Stream, Stream); 2],
+    tables: [(Stream, Stream); 3],
+    dropped: (PortId, PortId),
     tellers: Vec<(PortId, PortId)>,
     delivered: PortId,
     axi: AxiHost,
@@ -132,21 +137,23 @@ impl Rtl {
         let m = &model;
         let table = |name: &str| Ok::<_, verilator_sys::Error>((Stream::find(m, &format!("s_{name}"))?, Stream::find(m, &format!("m_{name}"))?));
         let tellers = TELLERS.iter().map(|block| Ok((m.port(&format!("{block}_told_valid"))?, m.port(&format!("{block}_told"))?))).collect::<Result<_, verilator_sys::Error>>()?;
-        let (notify, to, from, msix) = (Stream::find(m, "s_notify")?, Stream::find(m, "s_to")?, Stream::find(m, "m_from")?, Stream::find(m, "m_msix")?);
+        let (notify, whose, from, msix) = (Stream::find(m, "s_notify")?, Stream::find(m, "s_for")?, Stream::find(m, "m_from")?, Stream::find(m, "m_msix")?);
         let (frames_in, frames_out) = (Frames::find(m, "s_frame")?, Frames::find(m, "m_frame")?);
-        let (tables, delivered, reset) = ([table("avail")?, table("used")?], m.port("delivered")?, m.port("reset")?);
+        let (tables, delivered, reset) = ([table("avail")?, table("used")?, table("steer")?], m.port("delivered")?, m.port("reset")?);
+        let dropped = (m.port("dropped_valid")?, m.port("dropped")?);
         let axi = AxiHost::new(&mut model, config.width / 8, config.host, config.seed ^ 0x71)?;
         let mut rtl = Self {
             model,
             bytes: config.width / 8,
             reset,
             notify,
-            to,
+            whose,
             frames_in,
             frames_out,
             from,
             msix,
             tables,
+            dropped,
             tellers,
             delivered,
             axi,
@@ -175,9 +182,9 @@ impl Rtl {
         self.quiet_since = self.cycle;
     }
 
-    /// A frame for a queue.
-    pub fn receive(&mut self, queue: u16, frame: Vec<u8>) {
-        self.owners.push_back(queue);
+    /// A frame that has come, which may be for one of the engine's functions.
+    pub fn receive(&mut self, function: u16, frame: Vec<u8>) {
+        self.owners.push_back(function);
         self.frames.push_back(frame);
         self.quiet_since = self.cycle;
     }
@@ -218,7 +225,8 @@ impl Rtl {
         self.axi.drive(m, iommu, &mut self.bus, self.cycle);
         let queue = |queue: &u16| Fields::of::<VqNotify>().pack(&[("queue", (*queue).into())]);
         self.notify.offer(m, self.notifications.front().map(queue).as_deref());
-        self.to.offer(m, self.owners.front().map(queue).as_deref());
+        let function = |function: &u16| Fields::of::<VsFor>().pack(&[("function", (*function).into())]);
+        self.whose.offer(m, self.owners.front().map(function).as_deref());
         for (n, (ask, answer)) in self.tables.iter().enumerate() {
             let asked = self.access.as_ref().filter(|(access, taken)| access.table as usize == n && !taken).map(|(access, _)| {
                 let fields = [("line", access.line.into()), ("word", access.word.into()), ("write", access.write.is_some().into()), ("data", access.write.unwrap_or(0).into())];
@@ -252,7 +260,7 @@ impl Rtl {
         if self.notify.moves(m) {
             self.notifications.pop_front();
         }
-        if self.to.moves(m) {
+        if self.whose.moves(m) {
             self.owners.pop_front();
         }
         if self.frames_in.beats.moves(m) {
@@ -296,6 +304,10 @@ impl Rtl {
                 let cause = VirtioCause::ALL[fields.get(&words, "cause") as usize].0;
                 output.told.push((fields.get(&words, "queue") as u16, cause, fields.get(&words, "lost") == 1));
             }
+        }
+        if m.get(self.dropped.0) == 1 {
+            moved = true;
+            output.dropped.push(Fields::of::<VsDropped>().get(&[m.get(self.dropped.1) as u32], "cause") as u64);
         }
         let delivered = m.get(self.delivered);
         output.delivered += delivered;

@@ -5,7 +5,7 @@ mod lives;
 mod merged;
 mod packed;
 
-use super::engine::{engine, TELLERS};
+use super::engine::{engine, steered, TELLERS};
 use super::testing::Guest;
 use crate::msg::{CtlReq, CtlResp, MsixReq, VqNotify, VqTold};
 use crate::tb::{AxisSink, AxisSource, Fields, Sink, Source, Tb};
@@ -304,8 +304,10 @@ fn frames_pass_without_stalls() {
 /// Nobody waits for anybody who waits for him.
 #[test]
 fn no_circle_of_waits() {
-    let list = engine(64).assemble().unwrap_or_else(|faults| panic!("{}", faults.join("\n")));
-    assert_eq!(crate::assembly::WaitGraph::of(&list).circle(), None);
+    for list in [engine(64), steered(64)] {
+        let list = list.assemble().unwrap_or_else(|faults| panic!("{}", faults.join("\n")));
+        assert_eq!(crate::assembly::WaitGraph::of(&list).circle(), None);
+    }
 }
 
 /// The port takes no frame: what waits to be sent holds up nobody who receives, though all share one walker. With several seeds: how far behind the walker the transmit unit is makes the difference.

@@ -6,4 +6,5 @@ mod network;
 mod offloads;
 mod registers;
 mod rings;
+mod rss;
 mod table;
