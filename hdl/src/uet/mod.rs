@@ -1,6 +1,7 @@
 //! Packet delivery of Ultra Ethernet: windows, acknowledges, loss, paths. See README.md.
 
 pub mod ack;
+mod call;
 pub mod head;
 pub mod loss;
 pub mod messages;

@@ -1,32 +1,12 @@
 //! The headers of ACKs and NACKs.
+use super::types::Reply;
 use crate::prim::sum::Diff;
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
-use crate::uet::pdc::types::PEER;
 use crate::uet::pds::types::{FrameNote, Outgoing};
 use crate::uet::types::{Owed, RxTold};
 use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ResponseOpcode, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
-
-/// What is answered.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Reply {
-    pub peer: Bits<PEER>,
-    /// The PDC's ids here and there; 0: it has none here.
-    pub id: Bits<16>,
-    pub peer_id: Bits<16>,
-    /// A refusal, its code, and the PSN that is expected.
-    pub nack: Bit,
-    pub code: Bits<8>,
-    pub expected: Bits<32>,
-    /// An ACK with a response and all that is known; else of a control packet.
-    pub full: Bit,
-    /// The target wants to be closed.
-    pub wants: Bit,
-    /// Which packet is meant, how it came, and what semantics say of it.
-    pub owed: Owed,
-    pub service: Bits<16>,
-}
 
 /// Steady inputs; no registers.
 #[derive(LogicBlock, BlockDefault)]

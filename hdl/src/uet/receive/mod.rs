@@ -1,7 +1,13 @@
 //! The receive half of all targets: requests in, packets for semantics out, their answers in, ACKs and NACKs out. See README.md.
 
+mod answer;
+mod arrive;
 mod director;
+mod expire;
+mod finish;
 mod frame;
+mod lines;
+mod types;
 
 use super::ack::Ack;
 use super::pds::types::{Delivered, Finished, Outgoing};

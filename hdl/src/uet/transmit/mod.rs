@@ -1,8 +1,14 @@
 //! The transmit half of all initiators: messages in, requests out, ACKs and NACKs in, ends of messages out. See README.md.
 
+mod admit;
 mod director;
+mod fire;
 mod frame;
+mod hear;
+mod lines;
 mod timing;
+mod turn;
+mod types;
 
 use super::messages::Messages;
 use super::pds::types::{Listed, Message, MessageAsk, MessageEnd, MessageTold, Outgoing};

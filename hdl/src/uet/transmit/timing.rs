@@ -11,6 +11,8 @@ pub mod timer {
     pub const RETRY: u64 = 2;
     /// An initiator has had nothing to do; its place rests.
     pub const LIFE: u64 = 3;
+    /// Their bits below the place of the PDC, in that number.
+    pub const SHIFT: u64 = 2;
 }
 
 /// A cycle behind the line.
