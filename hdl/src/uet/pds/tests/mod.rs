@@ -73,7 +73,7 @@ fn sixteen_packets_leave_before_the_first_answer() {
 fn bad_channel(sides: [Side; 2], seed: u64) {
     let channel = Channel { delay: 20, jitter: 60, lose: 4, repeat: 4, mark: 5 };
     let mut world = World::new::<64, 8, 4>(sides, config(), channel, seed);
-    world.slow(30, 4);
+    world.slow(30, 10);
     for round in 0..3 {
         for n in 0..24 {
             let bytes = 1 + world.below(if n % 4 == 0 { 6000 } else { 600 }) as usize;
