@@ -3,6 +3,7 @@
 pub mod ack;
 mod call;
 pub mod head;
+pub mod kept;
 pub mod loss;
 pub mod messages;
 pub mod pdc;

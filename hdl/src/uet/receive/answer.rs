@@ -1,4 +1,4 @@
-//! An ACK or a NACK: what it says is asked of `window`, then it goes out.
+//! An ACK, a NACK or a CLEAR_REQUEST: what it says is asked of `window`, then it goes out.
 use super::frame::Frame;
 use super::types::Reply;
 use crate::bus::{MsgSink, MsgSrc};

@@ -1,11 +1,13 @@
 //! Requests and control packets: whose they are, what they are to the window, what is answered.
+use super::facts::{Facts, Reader};
+use super::rules::Rules;
 use super::types::{LineAsk, LineTold, Reply};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::uet::head::types::{Carried, PdsFields, UetHead};
 use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcLine, PdcTold};
 use crate::uet::pds::types::{Came, Delivered, RxLine};
-use crate::uet::types::{ack_ask, arrival, rx_ask, AckAsk, Owed, RxAsk, RxTold, LINE};
-use ferric_abi::uet::codes::{ControlType, NackCode, PdsType, ReturnCode};
+use crate::uet::types::{ack_ask, arrival, kept_ask, rx_ask, AckAsk, KeptAsk, KeptTold, Owed, RxAsk, RxTold, LINE};
+use ferric_abi::uet::codes::ReturnCode;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -18,12 +20,13 @@ enum State {
     Judged,
     Placed,
     Opened,
+    Cleared,
     Arrive,
     // A request
     Ruled,
+    Found,
     Deliver,
     // A control packet
-    Asked,
     CloseSeen,
     Shut,
     // Behind each
@@ -46,6 +49,9 @@ pub struct Arrive<const LP: usize> {
     pub line: Signal<In, LineTold>,
     pub pdc: Signal<In, PdcTold>,
     pub window: Signal<In, RxTold>,
+    pub kept: Signal<In, KeptTold>,
+    /// No place is free for a response.
+    pub full: Signal<In, Bit>,
     pub line_go: Signal<Out, Bit>,
     pub line_ask: Signal<Out, LineAsk>,
     pub pdc_go: Signal<Out, Bit>,
@@ -54,6 +60,8 @@ pub struct Arrive<const LP: usize> {
     pub window_ask: Signal<Out, RxAsk>,
     pub ack_go: Signal<Out, Bit>,
     pub ack_ask: Signal<Out, AckAsk>,
+    pub kept_go: Signal<Out, Bit>,
+    pub kept_ask: Signal<Out, KeptAsk>,
     pub reply_go: Signal<Out, Bit>,
     pub reply: Signal<Out, Reply>,
     state: DFF<State>,
@@ -62,6 +70,11 @@ pub struct Arrive<const LP: usize> {
     /// An ACK has gone; the PDC has begun to linger.
     acked: DFF<Bit>,
     lingers: DFF<Bit>,
+    /// Responses were cleared; some are kept still.
+    cleared: DFF<Bit>,
+    holds: DFF<Bit>,
+    reader: Reader,
+    rules: Rules,
     #[init(Constant::new(RxLine::default()))]
     nobody: Constant<RxLine>,
     #[init(Constant::new(LineAsk::default()))]
@@ -72,18 +85,16 @@ pub struct Arrive<const LP: usize> {
     no_rx: Constant<RxAsk>,
     #[init(Constant::new(AckAsk::default()))]
     no_ack: Constant<AckAsk>,
+    #[init(Constant::new(KeptAsk::default()))]
+    no_kept: Constant<KeptAsk>,
     #[init(Constant::new(Reply::default()))]
     no_reply: Constant<Reply>,
     #[init(Constant::new(Owed::default()))]
     no_owed: Constant<Owed>,
     pds: Signal<Local, PdsFields>,
     carried: Signal<Local, Carried>,
-    /// It is a request; ROD; cut on its way; an ACK is wanted.
-    request: Signal<Local, Bit>,
-    rod: Signal<Local, Bit>,
-    trim: Signal<Local, Bits<2>>,
-    cut: Signal<Local, Bit>,
-    wanted: Signal<Local, Bit>,
+    f: Signal<Local, Facts>,
+    l: Signal<Local, RxLine>,
     p: Signal<Local, PdcTold>,
     pl: Signal<Local, PdcLine>,
     w: Signal<Local, RxTold>,
@@ -94,9 +105,10 @@ pub struct Arrive<const LP: usize> {
     own_place: Signal<Local, Bits<LP>>,
     opens: Signal<Local, Bit>,
     whole: Signal<Local, Bit>,
-    /// The reply is a NACK; it says what is known of a packet that was there before; it is one of a control packet.
+    /// The reply is a NACK; it says nothing new of a packet that was there before, or what is kept; it is one of a control packet.
     refuses: Signal<Local, Bit>,
     repeats: Signal<Local, Bit>,
+    resays: Signal<Local, Bit>,
     confirms: Signal<Local, Bit>,
 }
 
@@ -104,14 +116,12 @@ pub struct Arrive<const LP: usize> {
 impl<const LP: usize> Logic for Arrive<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, came_at, acked, lingers);
+        dff_setup!(self, clock, state, came_at, acked, lingers, cleared, holds);
         self.pds.next = self.s_head.data.val().pds;
         self.carried.next = self.s_head.data.val().carried;
-        self.request.next = !(self.pds.val().kind == PdsType::Control as u64);
-        self.rod.next = self.pds.val().rod | (self.pds.val().kind == PdsType::RodReq as u64) | (self.pds.val().kind == PdsType::RodCcReq as u64);
-        self.trim.next = self.carried.val().trim;
-        self.cut.next = self.trim.val().any();
-        self.wanted.next = self.pds.val().ar | self.pds.val().syn;
+        self.reader.head.next = self.s_head.data.val();
+        self.f.next = self.reader.facts.val();
+        self.l.next = self.line.val().line;
         self.p.next = self.pdc.val();
         self.pl.next = self.p.val().line;
         self.w.next = self.window.val();
@@ -119,7 +129,10 @@ impl<const LP: usize> Logic for Arrive<LP> {
         self.at.next = bit_cast::<LINE, LP>(self.own_place.val());
         self.opens.next = self.p.val().verdict == verdict::OPENED;
         self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == ONE_PACKET);
-        self.put.next = self.line.val().line;
+        self.put.next = self.l.val();
+        if self.cleared.q.val() {
+            self.put.next.holds = self.holds.q.val();
+        }
         if self.opens.val() {
             self.put.next = self.nobody.val();
             self.put.next.id = self.pl.val().id;
@@ -127,12 +140,17 @@ impl<const LP: usize> Logic for Arrive<LP> {
         if self.acked.q.val() {
             self.put.next.ack_on = false;
         }
+        self.rules.arrival.next = self.w.val().arrival;
+        self.rules.asks.next = self.f.val().question;
+        self.rules.trim.next = self.f.val().trim;
+        self.rules.syn.next = self.pds.val().syn;
+        self.rules.wanted.next = self.f.val().wanted | self.pds.val().retx;
         self.how.next.entropy = self.carried.val().entropy;
         self.how.next.congested = self.carried.val().congested;
         self.how.next.retx = self.pds.val().retx;
-        self.how.next.ask = self.wanted.val();
+        self.how.next.ask = self.f.val().wanted;
         self.how.next.at = self.came_at.q.val();
-        self.m_deliver.valid.next = self.state.q.val() == State::Deliver;
+        self.m_deliver.valid.next = false;
         self.m_deliver.data.next.handle = self.carried.val().handle;
         self.m_deliver.data.next.pay_off = self.s_head.data.val().pay_off;
         self.m_deliver.data.next.bytes = self.s_head.data.val().pay_len.get_bits::<14>(0);
@@ -165,6 +183,12 @@ impl<const LP: usize> Logic for Arrive<LP> {
         self.ack_ask.next.kind = bits::<2>(ack_ask::OPEN);
         self.ack_ask.next.line = self.at.val();
         self.ack_ask.next.now = self.now.val();
+        self.kept_go.next = false;
+        self.kept_ask.next = self.no_kept.val();
+        self.kept_ask.next.kind = bits::<3>(kept_ask::FORGET);
+        self.kept_ask.next.line = self.at.val();
+        self.kept_ask.next.psn = self.pds.val().psn;
+        self.resays.next = false;
         self.refuses.next = false;
         self.repeats.next = false;
         self.confirms.next = false;
@@ -180,15 +204,16 @@ impl<const LP: usize> Logic for Arrive<LP> {
                 self.pdc_ask.next.peer = self.carried.val().peer;
                 self.pdc_ask.next.id = self.pds.val().dpdcid;
                 self.pdc_ask.next.peer_id = self.pds.val().spdcid;
-                self.pdc_ask.next.rod = self.rod.val();
-                self.pdc_ask.next.request = self.request.val();
+                self.pdc_ask.next.rod = self.f.val().rod;
+                self.pdc_ask.next.request = self.f.val().request;
                 self.pdc_ask.next.control = self.pds.val().follows;
                 self.pdc_ask.next.syn = self.pds.val().syn;
                 self.pdc_ask.next.offset = self.pds.val().dpdcid.get_bits::<12>(0);
-                self.pdc_ask.next.trim = self.cut.val();
+                self.pdc_ask.next.trim = self.f.val().cut;
                 self.came_at.d.next = self.now.val();
                 self.acked.d.next = false;
                 self.lingers.d.next = false;
+                self.cleared.d.next = false;
                 if self.go.val() {
                     self.pdc_go.next = true;
                     self.state.d.next = State::Judged;
@@ -216,12 +241,31 @@ impl<const LP: usize> Logic for Arrive<LP> {
             State::Placed => {
                 self.window_ask.next.kind = bits::<3>(rx_ask::OPEN);
                 self.window_ask.next.psn = self.pl.val().start;
+                if !self.opens.val() {
+                    self.window_ask.next.kind = bits::<3>(rx_ask::CLEAR);
+                    self.window_ask.next.psn = self.f.val().upto;
+                }
                 if self.calm.val() {
                     self.state.d.next = State::Arrive;
                     if self.opens.val() {
                         self.window_go.next = true;
+                        self.kept_go.next = true;
                         self.state.d.next = State::Opened;
+                    } else if self.f.val().clears & self.l.val().holds {
+                        self.window_go.next = true;
+                        self.state.d.next = State::Cleared;
                     }
+                }
+            }
+            // What the peer has need not be kept.
+            State::Cleared => {
+                self.kept_ask.next.kind = bits::<3>(kept_ask::CLEAR);
+                self.kept_ask.next.psn = self.f.val().upto;
+                self.holds.d.next = self.w.val().held.any();
+                if self.calm.val() {
+                    self.cleared.d.next = true;
+                    self.kept_go.next = self.w.val().freed.any();
+                    self.state.d.next = State::Arrive;
                 }
             }
             State::Opened => {
@@ -232,77 +276,62 @@ impl<const LP: usize> Logic for Arrive<LP> {
             }
             State::Arrive => {
                 self.window_ask.next.kind = bits::<3>(rx_ask::ARRIVE);
-                self.window_ask.next.rod = self.rod.val();
+                self.window_ask.next.rod = self.f.val().rod;
                 self.window_ask.next.retx = self.pds.val().retx;
-                self.window_ask.next.trim = self.cut.val();
-                if !self.request.val() & (self.pds.val().follows == ControlType::AckRequest as u64) {
+                self.window_ask.next.trim = self.f.val().cut;
+                self.window_ask.next.full = self.full.val();
+                if self.f.val().question {
                     // A look that takes nothing.
                     self.window_ask.next.rod = false;
                     self.window_ask.next.trim = true;
                 }
                 if self.calm.val() {
                     self.state.d.next = State::Put;
-                    if self.request.val() {
+                    if self.f.val().request | self.f.val().question {
                         self.window_go.next = true;
                         self.state.d.next = State::Ruled;
                     } else if self.p.val().verdict == verdict::AGAIN {
                         self.confirms.next = true;
-                    } else if self.pds.val().follows == ControlType::CloseCommand as u64 {
+                    } else if self.f.val().close {
                         self.window_go.next = true;
                         self.state.d.next = State::CloseSeen;
-                    } else if self.pds.val().follows == ControlType::AckRequest as u64 {
-                        self.window_go.next = true;
-                        self.state.d.next = State::Asked;
                     }
                 }
             }
             State::Ruled => {
-                self.reply.next.expected = self.w.val().expected;
-                if self.w.val().arrival == arrival::NEW {
-                    self.reply.next.code = bits::<8>(NackCode::Trimmed as u64);
-                    if self.trim.val().get_bit(1) {
-                        self.reply.next.code = bits::<8>(NackCode::TrimmedLastHop as u64);
-                    }
-                    self.reply.next.expected = bits::<32>(0);
-                } else if self.w.val().arrival == arrival::OUTSIDE {
-                    self.reply.next.code = bits::<8>(NackCode::OutOfWindow as u64);
-                    if self.pds.val().syn {
-                        self.reply.next.code = bits::<8>(NackCode::InvalidSyn as u64);
-                    }
-                    self.reply.next.expected = bits::<32>(0);
-                } else {
-                    self.reply.next.code = bits::<8>(NackCode::RodOutOfOrder as u64);
+                self.reply.next.code = self.rules.code.val();
+                if self.rules.tells.val() {
+                    self.reply.next.expected = self.w.val().expected;
+                }
+                self.kept_ask.next.kind = bits::<3>(kept_ask::LOOK);
+                if self.rules.delivers.val() {
+                    self.kept_ask.next.kind = bits::<3>(kept_ask::TAKE);
                 }
                 if self.calm.val() {
+                    self.refuses.next = self.rules.refuses.val();
+                    self.repeats.next = self.rules.repeats.val();
+                    self.kept_go.next = self.rules.delivers.val() | self.rules.kept.val();
                     self.state.d.next = State::Put;
-                    if self.w.val().arrival == arrival::NEW {
-                        self.refuses.next = self.cut.val();
-                        if !self.cut.val() {
-                            self.state.d.next = State::Deliver;
-                        }
-                    } else if self.w.val().arrival == arrival::OLD {
-                        self.repeats.next = self.cut.val() | self.wanted.val() | self.pds.val().retx;
-                    } else if self.w.val().arrival == arrival::OUTSIDE {
-                        self.refuses.next = !self.cut.val();
-                    } else {
-                        self.refuses.next = self.w.val().arrival == arrival::GAP_TELL;
+                    if self.rules.delivers.val() {
+                        self.state.d.next = State::Deliver;
+                    } else if self.rules.kept.val() {
+                        self.state.d.next = State::Found;
                     }
+                }
+            }
+            // A response that is kept is said again.
+            State::Found => {
+                self.mine.next.message = self.kept.val().message;
+                self.mine.next.code = self.kept.val().code;
+                self.mine.next.length = self.kept.val().length;
+                if self.calm.val() {
+                    self.resays.next = true;
+                    self.state.d.next = State::Put;
                 }
             }
             State::Deliver => {
-                if self.m_deliver.ready.val() {
-                    self.state.d.next = State::Put;
-                }
-            }
-            // What became of a packet.
-            State::Asked => {
-                self.reply.next.code = bits::<8>(NackCode::NotReceived as u64);
-                if self.w.val().arrival == arrival::PENDING {
-                    self.reply.next.code = bits::<8>(NackCode::InProgress as u64);
-                }
-                if self.calm.val() {
-                    self.repeats.next = self.w.val().arrival == arrival::OLD;
-                    self.refuses.next = !(self.w.val().arrival == arrival::OLD);
+                self.m_deliver.valid.next = self.calm.val();
+                if self.calm.val() & self.m_deliver.ready.val() {
                     self.state.d.next = State::Put;
                 }
             }
@@ -353,13 +382,13 @@ impl<const LP: usize> Logic for Arrive<LP> {
             // There is nothing new to say of it.
             self.mine.next.code = bits::<6>(ReturnCode::Null as u64);
         }
-        if self.repeats.val() | self.confirms.val() {
+        if self.repeats.val() | self.resays.val() | self.confirms.val() {
             self.acked.d.next = true;
         }
-        self.reply_go.next = self.refuses.val() | self.repeats.val() | self.confirms.val();
+        self.reply_go.next = self.refuses.val() | self.repeats.val() | self.resays.val() | self.confirms.val();
         self.reply.next.nack = self.refuses.val();
-        self.reply.next.full = self.repeats.val();
-        self.reply.next.again = self.repeats.val();
+        self.reply.next.full = self.repeats.val() | self.resays.val();
+        self.reply.next.again = self.repeats.val() | self.resays.val();
         self.reply.next.owed = self.mine.val();
         self.line_ask.next.line = self.put.val();
         self.s_head.ready.next = self.over.val();

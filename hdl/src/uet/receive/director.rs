@@ -11,7 +11,7 @@ use crate::uet::call::Call;
 use crate::uet::head::types::UetHead;
 use crate::uet::pdc::types::{PdcAsk, PdcTold};
 use crate::uet::pds::types::{Delivered, Finished, Outgoing};
-use crate::uet::types::{AckAsk, AckTold, RxAsk, RxTold, LINE};
+use crate::uet::types::{AckAsk, AckTold, KeptAsk, KeptTold, RxAsk, RxTold, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -38,6 +38,7 @@ pub struct Director<const LP: usize> {
     pub reap: Signal<In, Bits<32>>,
     pub safety: Signal<In, Bits<32>>,
     pub ack_wait: Signal<In, Bits<32>>,
+    pub clear_wait: Signal<In, Bits<32>>,
     pub mpr: Signal<In, Bits<8>>,
     pub s_head: MsgSink<UetHead>,
     pub m_deliver: MsgSrc<Delivered>,
@@ -49,6 +50,9 @@ pub struct Director<const LP: usize> {
     pub s_window: MsgSink<RxTold>,
     pub m_ack: MsgSrc<AckAsk>,
     pub s_ack: MsgSink<AckTold>,
+    pub m_kept: MsgSrc<KeptAsk>,
+    pub s_kept: MsgSink<KeptTold>,
+    pub full: Signal<In, Bit>,
     pub m_timer: MsgSrc<TimerCmd>,
     pub s_timer: MsgSink<TimerEvent>,
     arrive: Arrive<LP>,
@@ -60,6 +64,7 @@ pub struct Director<const LP: usize> {
     pdc: Call<PdcAsk, PdcTold, 3>,
     window: Call<RxAsk, RxTold, 3>,
     ack: Call<AckAsk, AckTold, 4>,
+    kept: Call<KeptAsk, KeptTold, 3>,
     reply: Call<Reply, Bit, 3>,
     state: DFF<State>,
     what: DFF<Bits<2>>,
@@ -75,9 +80,9 @@ impl<const LP: usize> Logic for Director<LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, what);
-        clock!(self, clock, arrive, finish, expire, answer, lines, line, pdc, window, ack, reply);
+        clock!(self, clock, arrive, finish, expire, answer, lines, line, pdc, window, ack, kept, reply);
         self.inner.next = !self.window.busy.val() & !self.ack.busy.val();
-        self.calm.next = self.inner.val() & !self.line.busy.val() & !self.pdc.busy.val() & !self.reply.busy.val();
+        self.calm.next = self.inner.val() & !self.line.busy.val() & !self.pdc.busy.val() & !self.kept.busy.val() & !self.reply.busy.val();
         self.over.next = self.arrive.over.val() | self.finish.over.val() | self.expire.over.val();
         self.arrive.reset.next = self.reset.val();
         self.finish.reset.next = self.reset.val();
@@ -88,6 +93,7 @@ impl<const LP: usize> Logic for Director<LP> {
         self.pdc.reset.next = self.reset.val();
         self.window.reset.next = self.reset.val();
         self.ack.reset.next = self.reset.val();
+        self.kept.reset.next = self.reset.val();
         self.reply.reset.next = self.reset.val();
         self.arrive.now.next = self.now.val();
         self.finish.now.next = self.now.val();
@@ -97,6 +103,8 @@ impl<const LP: usize> Logic for Director<LP> {
         self.lines.reap.next = self.reap.val();
         self.lines.safety.next = self.safety.val();
         self.lines.ack_wait.next = self.ack_wait.val();
+        self.lines.clear_wait.next = self.clear_wait.val();
+        self.arrive.full.next = self.full.val();
         self.answer.mpr.next = self.mpr.val();
         MsgSink::<UetHead>::link(&mut self.s_head, &mut self.arrive.s_head);
         MsgSrc::<Delivered>::link(&mut self.m_deliver, &mut self.arrive.m_deliver);
@@ -115,6 +123,8 @@ impl<const LP: usize> Logic for Director<LP> {
         MsgSink::<RxTold>::link(&mut self.s_window, &mut self.window.s);
         MsgSrc::<AckAsk>::link(&mut self.m_ack, &mut self.ack.m);
         MsgSink::<AckTold>::link(&mut self.s_ack, &mut self.ack.s);
+        MsgSrc::<KeptAsk>::link(&mut self.m_kept, &mut self.kept.m);
+        MsgSink::<KeptTold>::link(&mut self.s_kept, &mut self.kept.s);
         self.line.go[0].next = self.arrive.line_go.val();
         self.line.ask[0].next = self.arrive.line_ask.val();
         self.line.go[1].next = self.finish.line_go.val();
@@ -141,6 +151,12 @@ impl<const LP: usize> Logic for Director<LP> {
         self.ack.ask[2].next = self.expire.ack_ask.val();
         self.ack.go[3].next = self.answer.ack_go.val();
         self.ack.ask[3].next = self.answer.ack_ask.val();
+        self.kept.go[0].next = self.arrive.kept_go.val();
+        self.kept.ask[0].next = self.arrive.kept_ask.val();
+        self.kept.go[1].next = self.finish.kept_go.val();
+        self.kept.ask[1].next = self.finish.kept_ask.val();
+        self.kept.go[2].next = self.expire.kept_go.val();
+        self.kept.ask[2].next = self.expire.kept_ask.val();
         self.reply.go[0].next = self.arrive.reply_go.val();
         self.reply.ask[0].next = self.arrive.reply.val();
         self.reply.go[1].next = self.finish.reply_go.val();
@@ -152,6 +168,7 @@ impl<const LP: usize> Logic for Director<LP> {
         self.pdc.mute.next = false;
         self.window.mute.next = false;
         self.ack.mute.next = false;
+        self.kept.mute.next = false;
         self.reply.mute.next = false;
         self.arrive.line.next = self.line.told.val();
         self.finish.line.next = self.line.told.val();
@@ -162,6 +179,7 @@ impl<const LP: usize> Logic for Director<LP> {
         self.arrive.window.next = self.window.told.val();
         self.finish.window.next = self.window.told.val();
         self.answer.window.next = self.window.told.val();
+        self.arrive.kept.next = self.kept.told.val();
         self.finish.ack.next = self.ack.told.val();
         self.expire.ack.next = self.ack.told.val();
         // Each kind of event in turn.

@@ -1,10 +1,10 @@
-//! Timers that are over: the ACK that is owed, the end of a silent peer or of the lingering.
+//! Timers that are over: the ACK that is owed, the end of a silent peer or of the lingering, the wait for a clear.
 use super::types::{timer, LineAsk, LineTold, Reply};
 use crate::bus::MsgSink;
 use crate::msg::TimerEvent;
 use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcLine, PdcTold};
 use crate::uet::pds::types::RxLine;
-use crate::uet::types::{ack_ask, AckAsk, AckTold, LINE};
+use crate::uet::types::{ack_ask, kept_ask, AckAsk, AckTold, KeptAsk, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -39,18 +39,21 @@ pub struct Expire {
     pub pdc_ask: Signal<Out, PdcAsk>,
     pub ack_go: Signal<Out, Bit>,
     pub ack_ask: Signal<Out, AckAsk>,
+    pub kept_go: Signal<Out, Bit>,
+    pub kept_ask: Signal<Out, KeptAsk>,
     pub reply_go: Signal<Out, Bit>,
     pub reply: Signal<Out, Reply>,
     state: DFF<State>,
     at: DFF<Bits<LINE>>,
-    /// The timer of the PDC's life; else that of an ACK.
-    life: DFF<Bit>,
+    kind: DFF<Bits<2>>,
     #[init(Constant::new(LineAsk::default()))]
     no_line: Constant<LineAsk>,
     #[init(Constant::new(PdcAsk::default()))]
     no_ask: Constant<PdcAsk>,
     #[init(Constant::new(AckAsk::default()))]
     no_ack: Constant<AckAsk>,
+    #[init(Constant::new(KeptAsk::default()))]
+    no_kept: Constant<KeptAsk>,
     #[init(Constant::new(Reply::default()))]
     no_reply: Constant<Reply>,
     p: Signal<Local, PdcTold>,
@@ -62,13 +65,17 @@ pub struct Expire {
     nobody: Signal<Local, Bit>,
     /// There is an ACK that is owed.
     owed: Signal<Local, Bit>,
+    life: Signal<Local, Bit>,
+    clear: Signal<Local, Bit>,
+    /// The timer that is over was still running.
+    runs: Signal<Local, Bit>,
 }
 
 #[kernel]
 impl Logic for Expire {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, at, life);
+        dff_setup!(self, clock, state, at, kind);
         self.p.next = self.pdc.val();
         self.pl.next = self.p.val().line;
         self.l.next = self.line.val().line;
@@ -76,9 +83,17 @@ impl Logic for Expire {
         self.fired.next = self.s_timer.data.val().qpn >> timer::SHIFT;
         self.nobody.next = (self.p.val().verdict == verdict::NOBODY) | self.pl.val().initiator;
         self.owed.next = self.a.val().waits & !self.nobody.val();
+        self.life.next = self.kind.q.val() == timer::LIFE;
+        self.clear.next = self.kind.q.val() == timer::CLEAR;
         self.put.next = self.l.val();
-        if self.life.q.val() {
+        self.runs.next = self.l.val().ack_on;
+        if self.life.val() {
+            self.runs.next = self.l.val().life_on & self.line.val().due;
             self.put.next.life_on = false;
+            self.put.next.holds = false;
+        } else if self.clear.val() {
+            self.runs.next = self.l.val().clear_on;
+            self.put.next.clear_on = false;
         } else {
             self.put.next.ack_on = false;
         }
@@ -97,19 +112,25 @@ impl Logic for Expire {
         self.ack_ask.next.kind = bits::<2>(ack_ask::LATE);
         self.ack_ask.next.line = self.at.q.val();
         self.ack_ask.next.now = self.now.val();
+        self.kept_go.next = false;
+        self.kept_ask.next = self.no_kept.val();
+        self.kept_ask.next.kind = bits::<3>(kept_ask::FORGET);
+        self.kept_ask.next.line = self.at.q.val();
         self.reply_go.next = false;
         self.reply.next = self.no_reply.val();
         self.reply.next.peer = self.pl.val().peer;
         self.reply.next.id = self.pl.val().id;
         self.reply.next.peer_id = self.pl.val().peer_id;
         self.reply.next.wants = self.pl.val().wants;
-        self.reply.next.full = true;
+        self.reply.next.rod = self.pl.val().rod;
+        self.reply.next.clears = self.clear.val();
+        self.reply.next.full = !self.clear.val();
         self.reply.next.owed = self.a.val().owed;
         self.reply.next.service = self.a.val().service;
 
         match self.state.q.val() {
             State::Idle => {
-                self.life.d.next = self.s_timer.data.val().qpn.get_bit(0);
+                self.kind.d.next = self.s_timer.data.val().qpn.get_bits::<2>(0);
                 self.at.d.next = self.fired.val().get_bits::<LINE>(0);
                 if self.go.val() {
                     self.s_timer.ready.next = true;
@@ -120,32 +141,27 @@ impl Logic for Expire {
             // A timer that was stopped or put off means nothing.
             State::Due => {
                 self.pdc_ask.next.kind = bits::<4>(pdc_ask::LOOK);
-                if self.life.q.val() {
+                if self.life.val() {
                     // One that lingers has done so for long enough; any other has been silent for too long.
                     self.pdc_ask.next.kind = bits::<4>(pdc_ask::SAFE);
                 }
                 if self.calm.val() {
-                    self.pdc_go.next = true;
+                    self.pdc_go.next = self.runs.val();
+                    self.over.next = !self.runs.val();
                     self.state.d.next = State::Looked;
-                    if self.life.q.val() {
+                    if self.life.val() {
                         self.state.d.next = State::Ended;
-                        if !self.l.val().life_on | !self.line.val().due {
-                            self.pdc_go.next = false;
-                            self.over.next = true;
-                        }
-                    } else if !self.l.val().ack_on {
-                        self.pdc_go.next = false;
-                        self.over.next = true;
                     }
                 }
             }
             State::Looked => {
                 if self.calm.val() {
-                    self.ack_go.next = true;
-                    self.state.d.next = State::Weighed;
-                    if self.nobody.val() {
-                        self.ack_go.next = false;
-                        self.state.d.next = State::Put;
+                    self.ack_go.next = !self.nobody.val() & !self.clear.val();
+                    // What has been cleared since is not asked for.
+                    self.reply_go.next = !self.nobody.val() & self.clear.val() & self.l.val().holds;
+                    self.state.d.next = State::Put;
+                    if !self.nobody.val() & !self.clear.val() {
+                        self.state.d.next = State::Weighed;
                     }
                 }
             }
@@ -157,7 +173,8 @@ impl Logic for Expire {
             }
             State::Put => {
                 self.line_ask.next.put = true;
-                self.line_ask.next.owes = self.owed.val() & !self.life.q.val();
+                self.line_ask.next.owes = self.owed.val() & !self.life.val() & !self.clear.val();
+                self.line_ask.next.keeps = self.clear.val() & self.l.val().holds & !self.nobody.val();
                 if self.calm.val() {
                     self.line_go.next = true;
                     self.over.next = true;
@@ -167,6 +184,7 @@ impl Logic for Expire {
                 self.pdc_ask.next.kind = bits::<4>(pdc_ask::FAIL);
                 if self.calm.val() {
                     self.pdc_go.next = self.p.val().verdict == verdict::NOBODY;
+                    self.kept_go.next = true;
                     self.state.d.next = State::Put;
                 }
             }

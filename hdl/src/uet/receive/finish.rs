@@ -3,7 +3,8 @@ use super::types::{LineAsk, LineTold, Reply};
 use crate::bus::MsgSink;
 use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcLine, PdcTold};
 use crate::uet::pds::types::{Came, Finished, RxLine};
-use crate::uet::types::{ack_ask, rx_ask, AckAsk, AckTold, Owed, RxAsk, RxTold, LINE};
+use crate::uet::types::{ack_ask, kept_ask, rx_ask, AckAsk, AckTold, KeptAsk, Owed, RxAsk, RxTold, LINE};
+use ferric_abi::uet::codes::ReturnCode;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -41,6 +42,8 @@ pub struct Finish<const LP: usize> {
     pub window_ask: Signal<Out, RxAsk>,
     pub ack_go: Signal<Out, Bit>,
     pub ack_ask: Signal<Out, AckAsk>,
+    pub kept_go: Signal<Out, Bit>,
+    pub kept_ask: Signal<Out, KeptAsk>,
     pub reply_go: Signal<Out, Bit>,
     pub reply: Signal<Out, Reply>,
     state: DFF<State>,
@@ -52,6 +55,8 @@ pub struct Finish<const LP: usize> {
     no_rx: Constant<RxAsk>,
     #[init(Constant::new(AckAsk::default()))]
     no_ack: Constant<AckAsk>,
+    #[init(Constant::new(KeptAsk::default()))]
+    no_kept: Constant<KeptAsk>,
     #[init(Constant::new(Reply::default()))]
     no_reply: Constant<Reply>,
     #[init(Constant::new(Owed::default()))]
@@ -66,6 +71,8 @@ pub struct Finish<const LP: usize> {
     mine: Signal<Local, Owed>,
     at: Signal<Local, Bits<LINE>>,
     place: Signal<Local, Bits<LP>>,
+    /// The response must not be lost.
+    keep: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -92,6 +99,7 @@ impl<const LP: usize> Logic for Finish<LP> {
         self.given.next.retx = self.came.val().retx;
         self.given.next.at = self.came.val().at;
         self.mine.next = self.given.val();
+        self.keep.next = !self.fin.val().refused & (self.fin.val().keep | !(self.given.val().code == ReturnCode::Ok as u64));
 
         self.over.next = false;
         self.line_go.next = false;
@@ -111,6 +119,7 @@ impl<const LP: usize> Logic for Finish<LP> {
         self.window_ask.next.line = self.at.val();
         self.window_ask.next.psn = self.fin.val().psn;
         self.window_ask.next.bytes = self.fin.val().bytes;
+        self.window_ask.next.keep = self.keep.val();
         self.ack_go.next = false;
         self.ack_ask.next = self.no_ack.val();
         self.ack_ask.next.kind = bits::<2>(ack_ask::DONE);
@@ -121,6 +130,18 @@ impl<const LP: usize> Logic for Finish<LP> {
         self.ack_ask.next.ask = self.came.val().ask;
         self.ack_ask.next.filled = self.window.val().filled;
         self.ack_ask.next.beyond = self.window.val().beyond;
+        self.ack_ask.next.keep = self.keep.val();
+        self.kept_go.next = false;
+        self.kept_ask.next = self.no_kept.val();
+        self.kept_ask.next.kind = bits::<3>(kept_ask::DROP);
+        if self.keep.val() {
+            self.kept_ask.next.kind = bits::<3>(kept_ask::KEEP);
+        }
+        self.kept_ask.next.line = self.at.val();
+        self.kept_ask.next.psn = self.fin.val().psn;
+        self.kept_ask.next.message = self.fin.val().message;
+        self.kept_ask.next.code = self.given.val().code;
+        self.kept_ask.next.length = self.fin.val().length;
         self.reply_go.next = false;
         self.reply.next = self.no_reply.val();
         self.reply.next.peer = self.pl.val().peer;
@@ -157,6 +178,7 @@ impl<const LP: usize> Logic for Finish<LP> {
                 self.reply.next.nack = true;
                 if self.calm.val() {
                     self.over.next = !self.window.val().ok;
+                    self.kept_go.next = self.window.val().ok;
                     self.reply_go.next = self.window.val().ok & self.fin.val().refused;
                     self.ack_go.next = self.window.val().ok & !self.fin.val().refused;
                     self.state.d.next = State::Weighed;
@@ -178,7 +200,11 @@ impl<const LP: usize> Logic for Finish<LP> {
                 if self.a.val().send {
                     self.put.next.ack_on = false;
                 }
+                if self.keep.val() {
+                    self.put.next.holds = true;
+                }
                 self.line_ask.next.put = true;
+                self.line_ask.next.keeps = self.keep.val();
                 self.line_ask.next.owes = self.a.val().waits;
                 if self.calm.val() {
                     self.line_go.next = true;

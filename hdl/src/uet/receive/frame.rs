@@ -1,10 +1,10 @@
-//! The headers of ACKs and NACKs.
+//! The headers of ACKs, NACKs and CLEAR_REQUEST.
 use super::types::Reply;
-use crate::prim::sum::Diff;
+use crate::prim::sum::{Diff, Sum};
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
 use crate::uet::pds::types::{FrameNote, Outgoing};
 use crate::uet::types::{Owed, RxTold};
-use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ResponseOpcode, ReturnCode};
+use ferric_abi::uet::codes::{AckRequest, ControlType, NextHeader, PdsType, ResponseOpcode, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -34,6 +34,7 @@ pub struct Frame {
     ses: Signal<Local, SesFields>,
     own: Diff<32>,
     base: Diff<32>,
+    newest: Sum<32>,
     r: Signal<Local, Reply>,
     o: Signal<Local, Owed>,
     w: Signal<Local, RxTold>,
@@ -50,6 +51,8 @@ impl Logic for Frame {
         self.own.b.next = self.w.val().cack;
         self.base.a.next = self.w.val().base;
         self.base.b.next = self.w.val().cack;
+        self.newest.a.next = self.w.val().cack;
+        self.newest.b.next = bit_cast::<32, 16>(self.w.val().ooo);
         self.note.next = self.no_note.val();
         self.head.next = self.no_head.val();
         self.carried.next = self.no_carried.val();
@@ -67,12 +70,21 @@ impl Logic for Frame {
             self.pds.next.word = bit_cast::<16, 8>(self.r.val().code) << 8;
             self.pds.next.psn = self.o.val().psn;
             self.pds.next.payload = self.r.val().expected;
+        } else if self.r.val().clears {
+            // It has no packet whose path it could take: its entropy value is made of the PDC's id. It asks for all that has come.
+            self.carried.next.entropy = self.r.val().id;
+            self.pds.next.kind = bits::<5>(PdsType::Control as u64);
+            self.pds.next.follows = bits::<4>(ControlType::ClearRequest as u64);
+            self.pds.next.rod = self.r.val().rod;
+            self.pds.next.payload = self.newest.y.val();
         } else {
             self.pds.next.kind = bits::<5>(PdsType::Ack as u64);
             self.pds.next.word = self.own.y.val().get_bits::<16>(0);
             self.pds.next.psn = self.w.val().cack;
             if self.r.val().wants {
                 self.pds.next.req = bits::<2>(AckRequest::Close as u64);
+            } else if self.w.val().held.any() {
+                self.pds.next.req = bits::<2>(AckRequest::Clear as u64);
             }
             if self.r.val().full {
                 self.pds.next.kind = bits::<5>(PdsType::AckCc as u64);

@@ -19,6 +19,7 @@ enum State {
     Tell,
     // One comes back
     ArmAck,
+    ArmClear,
     ArmLife,
     Put,
 }
@@ -35,6 +36,7 @@ pub struct Lines<const LP: usize> {
     pub reap: Signal<In, Bits<32>>,
     pub safety: Signal<In, Bits<32>>,
     pub ack_wait: Signal<In, Bits<32>>,
+    pub clear_wait: Signal<In, Bits<32>>,
     pub s: MsgSink<LineAsk>,
     pub m: MsgSrc<LineTold>,
     pub m_timer: MsgSrc<TimerCmd>,
@@ -130,10 +132,25 @@ impl<const LP: usize> Logic for Lines<LP> {
             State::ArmAck => {
                 self.m_timer.valid.next = self.a.val().owes & !self.line.q.val().ack_on;
                 self.state.d.next = State::ArmLife;
+                if self.a.val().keeps {
+                    self.state.d.next = State::ArmClear;
+                }
                 if self.a.val().owes & !self.line.q.val().ack_on {
                     self.line.d.next.ack_on = self.m_timer.ready.val();
                     if !self.m_timer.ready.val() {
                         self.state.d.next = State::ArmAck;
+                    }
+                }
+            }
+            State::ArmClear => {
+                self.number.next = bits::<24>(timer::CLEAR);
+                self.m_timer.data.next.ticks = self.clear_wait.val();
+                self.m_timer.valid.next = !self.line.q.val().clear_on;
+                self.state.d.next = State::ArmLife;
+                if !self.line.q.val().clear_on {
+                    self.line.d.next.clear_on = self.m_timer.ready.val();
+                    if !self.m_timer.ready.val() {
+                        self.state.d.next = State::ArmClear;
                     }
                 }
             }

@@ -5,12 +5,13 @@ use crate::uet::pds::types::RxLine;
 use crate::uet::types::{Owed, LINE};
 use rust_hdl::prelude::*;
 
-/// Timers of a PDC, as low bit of the number that `rdma/timer` knows them by: an ACK is owed; its peer is silent, or it lingers.
+/// Timers of a PDC, as low bits of the number that `rdma/timer` knows them by: an ACK is owed; its peer is silent, or it lingers; responses are kept, and it is time to ask for a clear.
 pub mod timer {
     pub const ACK: u64 = 0;
     pub const LIFE: u64 = 1;
+    pub const CLEAR: u64 = 2;
     /// Their bits below the place of the PDC, in that number.
-    pub const SHIFT: u64 = 1;
+    pub const SHIFT: u64 = 2;
 }
 
 /// What is answered.
@@ -28,6 +29,9 @@ pub struct Reply {
     pub full: Bit,
     /// A packet that has been acknowledged before: `ack` has to hear that an ACK goes.
     pub again: Bit,
+    /// A CLEAR_REQUEST; the PDC is ROD.
+    pub clears: Bit,
+    pub rod: Bit,
     /// The target wants to be closed.
     pub wants: Bit,
     /// Which packet is meant, how it came, and what semantics say of it.
@@ -41,8 +45,9 @@ pub struct LineAsk {
     pub put: Bit,
     pub at: Bits<LINE>,
     pub line: RxLine,
-    /// Timers are started: for the ACK that is owed; for a PDC that was heard, or has begun to linger.
+    /// Timers are started: for the ACK that is owed; for responses that are kept; for a PDC that was heard, or has begun to linger.
     pub owes: Bit,
+    pub keeps: Bit,
     pub hears: Bit,
     pub lingers: Bit,
 }

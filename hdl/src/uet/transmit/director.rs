@@ -73,7 +73,7 @@ pub struct Director<const LP: usize> {
     pdc: Call<PdcAsk, PdcTold, 4>,
     loss: Call<LossAsk, LossTold, 4>,
     message: Call<MessageAsk, MessageTold, 4>,
-    spray: Call<SprayAsk, Choice, 3>,
+    spray: Call<SprayAsk, Choice, 4>,
     state: DFF<State>,
     what: DFF<Bits<2>>,
     /// Nobody is being asked.
@@ -172,6 +172,8 @@ impl<const LP: usize> Logic for Director<LP> {
         self.spray.ask[1].next = self.turn.spray_ask.val();
         self.spray.go[2].next = self.admit.spray_go.val();
         self.spray.ask[2].next = self.admit.spray_ask.val();
+        self.spray.go[3].next = self.hear.spray_go.val();
+        self.spray.ask[3].next = self.hear.spray_ask.val();
         // A line that goes back, and the beginning of a PDC's paths, are not answered.
         self.line.mute.next = self.over.val();
         self.pdc.mute.next = false;
@@ -198,8 +200,11 @@ impl<const LP: usize> Logic for Director<LP> {
         self.frame.message.next = self.message.told.val();
         self.frame.choice.next = self.spray.told.val();
         self.frame.asks.next = self.fire.send.val();
+        self.frame.clears.next = self.hear.send.val();
+        self.frame.peer_id.next = self.hear.peer_id.val();
         self.m_out.data.next = self.frame.frame.val();
-        self.m_out.valid.next = self.fire.send.val() | self.turn.send.val();
+        self.m_out.valid.next = self.hear.send.val() | self.fire.send.val() | self.turn.send.val();
+        self.hear.sent.next = self.m_out.ready.val();
         self.fire.sent.next = self.m_out.ready.val();
         self.turn.sent.next = self.m_out.ready.val();
         // Each kind of event in turn.

@@ -1,11 +1,11 @@
-//! ACKs and NACKs: what they mean is asked of `loss` and of the PDC manager.
+//! ACKs, NACKs and CLEAR_REQUEST: what they mean is asked of `loss` and of the PDC manager.
 use super::types::{LineAsk, LineTold};
 use crate::bus::MsgSink;
 use crate::prim::sum::{LessOne, Sum};
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
 use crate::uet::pdc::types::{pdc_ask, stage, verdict, PdcAsk, PdcLine, PdcTold};
 use crate::uet::pds::types::{message_ask, why, MessageAsk, TxLine};
-use crate::uet::types::{loss_ask, LossAsk, LossTold, LINE};
+use crate::uet::types::{loss_ask, LossAsk, LossTold, SprayAsk, LINE};
 use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -18,6 +18,8 @@ enum State {
     // An ACK
     Acked,
     AckRuled,
+    // A clear is wanted
+    Clear,
     // A NACK
     Probed,
     Nacked,
@@ -39,6 +41,10 @@ pub struct Hear<const LP: usize> {
     /// All answers have been heard of; the code of the present one.
     pub quiet: Signal<In, Bit>,
     pub code: Signal<Out, Bits<6>>,
+    /// A frame goes out: CLEAR_COMMAND.
+    pub send: Signal<Out, Bit>,
+    pub sent: Signal<In, Bit>,
+    pub peer_id: Signal<Out, Bits<16>>,
     pub line: Signal<In, LineTold>,
     pub pdc: Signal<In, PdcTold>,
     pub loss: Signal<In, LossTold>,
@@ -50,7 +56,11 @@ pub struct Hear<const LP: usize> {
     pub loss_ask: Signal<Out, LossAsk>,
     pub message_go: Signal<Out, Bit>,
     pub message_ask: Signal<Out, MessageAsk>,
+    pub spray_go: Signal<Out, Bit>,
+    pub spray_ask: Signal<Out, SprayAsk>,
     state: DFF<State>,
+    /// The clear has gone.
+    cleared: DFF<Bit>,
     own: Sum<32>,
     base: Sum<32>,
     in_front: LessOne<32>,
@@ -64,13 +74,20 @@ pub struct Hear<const LP: usize> {
     no_loss: Constant<LossAsk>,
     #[init(Constant::new(MessageAsk::default()))]
     no_message: Constant<MessageAsk>,
+    #[init(Constant::new(SprayAsk::default()))]
+    no_spray: Constant<SprayAsk>,
     pds: Signal<Local, PdsFields>,
     ses: Signal<Local, SesFields>,
     carried: Signal<Local, Carried>,
+    /// It is an ACK; a control packet, which can only be CLEAR_REQUEST.
     ack: Signal<Local, Bit>,
+    control: Signal<Local, Bit>,
     answered: Signal<Local, Bit>,
     nothing_new: Signal<Local, Bit>,
     refusal: Signal<Local, Bits<8>>,
+    /// Nothing is to be sent that would bring the clear.
+    still: Signal<Local, Bit>,
+    clear: Signal<Local, Bit>,
     p: Signal<Local, PdcTold>,
     pl: Signal<Local, PdcLine>,
     l: Signal<Local, TxLine>,
@@ -83,7 +100,7 @@ pub struct Hear<const LP: usize> {
 impl<const LP: usize> Logic for Hear<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state);
+        dff_setup!(self, clock, state, cleared);
         self.pds.next = self.s_head.data.val().pds;
         self.ses.next = self.s_head.data.val().ses;
         self.carried.next = self.s_head.data.val().carried;
@@ -91,11 +108,14 @@ impl<const LP: usize> Logic for Hear<LP> {
         self.pl.next = self.p.val().line;
         self.l.next = self.line.val().line;
         self.put.next = self.l.val();
-        self.ack.next = !(self.pds.val().kind == PdsType::Nack as u64);
+        self.control.next = self.pds.val().kind == PdsType::Control as u64;
+        self.ack.next = !(self.pds.val().kind == PdsType::Nack as u64) & !self.control.val();
+        self.still.next = !self.loss.val().resends.any() & !(self.l.val().queued & self.loss.val().room) & (self.pl.val().stage == stage::OPEN);
         self.answered.next = (self.ses.val().form == NextHeader::Response as u64) | (self.ses.val().form == NextHeader::ResponseData as u64);
         self.nothing_new.next = self.ses.val().code == ReturnCode::Null as u64;
         self.code.next = self.ses.val().code;
         self.refusal.next = self.pds.val().word.get_bits::<8>(8);
+        self.clear.next = self.control.val() | ((self.pds.val().req == AckRequest::Clear as u64) & self.still.val() & (self.p.val().verdict == verdict::DONE));
         self.own.a.next = self.pds.val().psn;
         self.own.b.next = bit_cast::<32, 16>(self.pds.val().word);
         if self.pds.val().word.get_bit(15) {
@@ -111,6 +131,13 @@ impl<const LP: usize> Logic for Hear<LP> {
         self.at.next = bit_cast::<LINE, LP>(self.id_place.val());
 
         self.over.next = false;
+        self.send.next = false;
+        self.peer_id.next = self.pds.val().spdcid;
+        self.spray_go.next = false;
+        self.spray_ask.next = self.no_spray.val();
+        self.spray_ask.next.line = self.at.val();
+        self.spray_ask.next.choose = true;
+        self.spray_ask.next.fixed = self.l.val().rod;
         self.line_go.next = false;
         self.line_ask.next = self.no_line.val();
         self.line_ask.next.at = self.at.val();
@@ -120,7 +147,7 @@ impl<const LP: usize> Logic for Hear<LP> {
         self.pdc_ask.next.peer = self.carried.val().peer;
         self.pdc_ask.next.peer_id = self.pds.val().spdcid;
         // Of a NACK the id may be missing: the manager judges it later.
-        self.pdc_ask.next.bare = !self.ack.val();
+        self.pdc_ask.next.bare = !self.ack.val() & !self.control.val();
         self.loss_go.next = false;
         self.loss_ask.next = self.no_loss.val();
         self.loss_ask.next.line = self.at.val();
@@ -137,6 +164,7 @@ impl<const LP: usize> Logic for Hear<LP> {
             State::Idle => {
                 self.pdc_ask.next.kind = bits::<4>(pdc_ask::LOOK);
                 self.pdc_ask.next.id = self.pds.val().dpdcid;
+                self.cleared.d.next = false;
                 if self.go.val() {
                     self.pdc_go.next = true;
                     self.state.d.next = State::Known;
@@ -179,6 +207,8 @@ impl<const LP: usize> Logic for Hear<LP> {
                     self.state.d.next = State::Probed;
                     if self.ack.val() {
                         self.state.d.next = State::Acked;
+                    } else if self.control.val() {
+                        self.state.d.next = State::AckRuled;
                     }
                 }
             }
@@ -203,8 +233,23 @@ impl<const LP: usize> Logic for Hear<LP> {
                 self.line_ask.next.arms = self.loss.val().progress;
                 self.line_ask.next.ends = self.p.val().verdict == verdict::CLOSED;
                 if self.calm.val() {
-                    self.line_go.next = (self.p.val().verdict == verdict::CLOSED) | (self.p.val().verdict == verdict::DONE);
-                    self.over.next = true;
+                    // What is kept at the peer may go, since its answer is here. A request would say so, if there were one.
+                    if self.clear.val() & !self.cleared.q.val() {
+                        self.spray_go.next = true;
+                        self.state.d.next = State::Clear;
+                    } else {
+                        self.line_go.next = self.ack.val() & ((self.p.val().verdict == verdict::CLOSED) | (self.p.val().verdict == verdict::DONE));
+                        self.over.next = true;
+                    }
+                }
+            }
+            State::Clear => {
+                if self.calm.val() {
+                    self.send.next = true;
+                    if self.sent.val() {
+                        self.cleared.d.next = true;
+                        self.state.d.next = State::AckRuled;
+                    }
                 }
             }
             State::Probed => {

@@ -59,7 +59,7 @@ pub struct Transmit<const LP: usize, const LW: usize, const LR: usize, const LA:
     /// Messages, and the end of each.
     pub s_post: MsgSink<Message>,
     pub m_end: MsgSrc<MessageEnd>,
-    /// ACKs and NACKs.
+    /// ACKs, NACKs and CLEAR_REQUEST.
     pub s_head: MsgSink<UetHead>,
     pub m_out: MsgSrc<Outgoing>,
     pub m_pdc: MsgSrc<PdcAsk>,
