@@ -210,7 +210,7 @@ pub struct TxLine {
     pub stall_on: Bit,
     pub retry_on: Bit,
     pub idle_on: Bit,
-    /// When the time-out is.
+    /// When the time-out is, or the end of the rest.
     pub rto_at: Bits<32>,
 }
 

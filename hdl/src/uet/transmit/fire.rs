@@ -185,7 +185,8 @@ impl Logic for Fire {
                                 self.state.d.next = State::Fail;
                             }
                         }
-                    } else if self.l.val().rests | self.l.val().idle_on {
+                    } else if (self.l.val().rests & self.line.val().due) | self.l.val().idle_on {
+                        // The timer of a place that rests may have been over before, for idleness, and nobody had heard of it.
                         self.over.next = false;
                         self.pdc_go.next = true;
                         self.state.d.next = State::Told;

@@ -88,6 +88,8 @@ impl<const LP: usize> Logic for Lines<LP> {
         self.lines.write_en.next = false;
         self.timing.now.next = self.now.val();
         self.timing.rto.next = self.rto.val();
+        self.timing.safety.next = self.safety.val();
+        self.timing.ends.next = self.a.val().put & self.a.val().ends;
         self.timing.line.next = self.line.q.val();
         self.new_too.next = self.timing.fresh.val() | self.timing.closes.val();
         self.s.ready.next = self.state.q.val() == State::Idle;
@@ -241,7 +243,7 @@ impl<const LP: usize> Logic for Lines<LP> {
             // The PDC has ended, and its place rests.
             State::Over => {
                 self.number.next = bits::<24>(timer::LIFE);
-                self.m_timer.data.next.ticks = self.safety.val();
+                self.m_timer.data.next.ticks = self.timing.timeout.val();
                 self.m_timer.valid.next = true;
                 if self.m_timer.ready.val() {
                     self.line.d.next = self.nobody.val();
@@ -249,6 +251,7 @@ impl<const LP: usize> Logic for Lines<LP> {
                     self.line.d.next.listed_again = self.l.val().listed_again;
                     self.line.d.next.listed_new = self.l.val().listed_new;
                     self.line.d.next.rests = true;
+                    self.line.d.next.rto_at = self.timing.until.val();
                     self.state.d.next = State::Put;
                 }
             }

@@ -228,6 +228,11 @@ impl Card {
         out
     }
 
+    /// It is so late.
+    pub fn clock(&mut self, now: u64) {
+        self.now = now;
+    }
+
     /// A tick. Gives frames that have gone out.
     pub fn tick(&mut self, now: u64) -> Vec<Vec<u8>> {
         self.now = now;
