@@ -27,6 +27,7 @@ enum State {
     /// The PDC's responses, one after another.
     Walk,
     Read,
+    Weigh,
     Match,
     Unlink,
     Rest,
@@ -76,8 +77,10 @@ pub struct Kept<const LP: usize, const LK: usize> {
     behind: DFF<Bits<PLACE>>,
     used: DFF<Bits<PLACE>>,
     crowded: DFF<Bit>,
-    /// How far its PSN is beyond that of the order.
+    /// How far its PSN is beyond that of the order; it is in front of it, or the same: in registers, since what follows is deep.
     ahead: Diff<32>,
+    before: DFF<Bit>,
+    same: DFF<Bit>,
     #[init(Constant::new(((1u64 << LP) - 1).to_bits()))]
     last_line: Constant<Bits<LINE>>,
     #[init(Constant::new(((1u64 << LK) - (1u64 << LP)).to_bits()))]
@@ -94,7 +97,7 @@ pub struct Kept<const LP: usize, const LK: usize> {
 impl<const LP: usize, const LK: usize> Logic for Kept<LP, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ask, told, line, slot, at, front, first, behind, used, crowded);
+        dff_setup!(self, clock, state, ask, told, line, slot, at, front, first, behind, used, crowded, before, same);
         clock!(self, clock, lines, slots, nexts, free);
         self.free.reset.next = self.reset.val();
         self.free.take.next = false;
@@ -117,7 +120,9 @@ impl<const LP: usize, const LK: usize> Logic for Kept<LP, LK> {
         self.nexts.write_en.next = false;
         self.ahead.a.next = self.slot.q.val().psn;
         self.ahead.b.next = self.ask.q.val().psn;
-        self.goes.next = (self.ask.q.val().kind == kept_ask::FORGET) | ((self.ask.q.val().kind == kept_ask::CLEAR) & self.ahead.y.val().get_bit(31));
+        self.before.d.next = self.ahead.y.val().get_bit(31);
+        self.same.d.next = !self.ahead.y.val().any();
+        self.goes.next = (self.ask.q.val().kind == kept_ask::FORGET) | ((self.ask.q.val().kind == kept_ask::CLEAR) & self.before.q.val());
         self.s.ready.next = self.state.q.val() == State::Idle;
         self.m.valid.next = self.state.q.val() == State::Tell;
         self.m.data.next = self.told.q.val();
@@ -184,6 +189,9 @@ impl<const LP: usize, const LK: usize> Logic for Kept<LP, LK> {
             State::Read => {
                 self.slot.d.next = self.slots.read_data.val();
                 self.behind.d.next = self.nexts.read_data.val();
+                self.state.d.next = State::Weigh;
+            }
+            State::Weigh => {
                 self.state.d.next = State::Match;
             }
             State::Match => {
@@ -199,7 +207,7 @@ impl<const LP: usize, const LK: usize> Logic for Kept<LP, LK> {
                     self.used.d.next = self.used.q.val() - 1;
                     self.line.d.next.count = self.line.q.val().count - 1;
                     self.state.d.next = State::Unlink;
-                } else if (self.ask.q.val().kind == kept_ask::LOOK) & !self.ahead.y.val().any() {
+                } else if (self.ask.q.val().kind == kept_ask::LOOK) & self.same.q.val() {
                     self.told.d.next.found = true;
                     self.told.d.next.message = self.slot.q.val().message;
                     self.told.d.next.code = self.slot.q.val().code;

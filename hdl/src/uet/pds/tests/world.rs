@@ -145,7 +145,7 @@ impl World {
         let mut place = at;
         let code = match &mut self.nodes[1 - from] {
             Node::Engine(card) => {
-                let code = CODES[random(&mut self.random) as usize % CODES.len()] as u64;
+                let code = CODES[card.codes.len() % CODES.len()] as u64;
                 card.codes.insert(at, code);
                 code
             }
