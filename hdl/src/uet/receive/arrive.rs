@@ -117,6 +117,7 @@ impl<const LP: usize> Logic for Arrive<LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, came_at, acked, lingers, cleared, holds);
+        clock!(self, clock, reader);
         self.pds.next = self.s_head.data.val().pds;
         self.carried.next = self.s_head.data.val().carried;
         self.reader.head.next = self.s_head.data.val();

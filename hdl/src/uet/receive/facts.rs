@@ -24,12 +24,14 @@ pub struct Facts {
     pub upto: Bits<32>,
 }
 
-/// Steady inputs; no registers.
+/// `upto` is a cycle behind the headers, which stay until the packet is dealt with.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Reader {
+    pub clock: Signal<In, Clock>,
     pub head: Signal<In, UetHead>,
     pub facts: Signal<Out, Facts>,
     behind: Diff<32>,
+    upto: DFF<Bits<32>>,
     #[init(Constant::new(Bits::<32>::mask()))]
     ones: Constant<Bits<32>>,
     pds: Signal<Local, PdsFields>,
@@ -49,6 +51,7 @@ pub struct Reader {
 impl Logic for Reader {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, upto);
         self.pds.next = self.head.val().pds;
         self.carried.next = self.head.val().carried;
         self.trim.next = self.carried.val().trim;
@@ -77,7 +80,8 @@ impl Logic for Reader {
         } else if self.request.val() {
             self.behind.b.next = bit_cast::<32, 16>(self.inverse.val());
         }
-        self.facts.next.upto = self.behind.y.val();
+        self.upto.d.next = self.behind.y.val();
+        self.facts.next.upto = self.upto.q.val();
         // Of a trimmed packet nothing is believed, and an offset above 0 says nothing.
         self.facts.next.clears = !self.trim.val().any() & (self.close.val() | self.command.val() | (self.request.val() & self.past.val()));
     }

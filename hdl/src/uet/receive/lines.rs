@@ -48,6 +48,7 @@ pub struct Lines<const LP: usize> {
     due: DFF<Bit>,
     /// When the time that is waited for now would be over: in a register, so that no choice stands on either side of the sum.
     ends: DFF<Bits<32>>,
+    pause: DFF<Bits<32>>,
     until: Sum<32>,
     late: Diff<32>,
     #[init(Constant::new(((1u64 << LP) - 1).to_bits()))]
@@ -57,14 +58,13 @@ pub struct Lines<const LP: usize> {
     a: Signal<Local, LineAsk>,
     from: Signal<Local, Bits<LINE>>,
     number: Signal<Local, Bits<24>>,
-    pause: Signal<Local, Bits<32>>,
 }
 
 #[kernel]
 impl<const LP: usize> Logic for Lines<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, at, line, ask, due, ends);
+        dff_setup!(self, clock, state, at, line, ask, due, ends, pause);
         clock!(self, clock, lines);
         self.a.next = self.ask.q.val();
         self.from.next = self.s.data.val().at;
@@ -72,12 +72,8 @@ impl<const LP: usize> Logic for Lines<LP> {
         self.lines.write_addr.next = bit_cast::<LP, LINE>(self.at.q.val());
         self.lines.write_data.next = self.line.q.val();
         self.lines.write_en.next = false;
-        self.pause.next = self.reap.val();
-        if self.a.val().lingers {
-            self.pause.next = self.safety.val();
-        }
         self.until.a.next = self.now.val();
-        self.until.b.next = self.pause.val();
+        self.until.b.next = self.pause.q.val();
         self.ends.d.next = self.until.y.val();
         self.late.a.next = self.now.val();
         self.late.b.next = self.line.q.val().life_at;
@@ -104,6 +100,10 @@ impl<const LP: usize> Logic for Lines<LP> {
             // The memory sees the place in this state and has its line in the next.
             State::Idle => {
                 self.ask.d.next = self.s.data.val();
+                self.pause.d.next = self.reap.val();
+                if self.s.data.val().lingers {
+                    self.pause.d.next = self.safety.val();
+                }
                 if self.s.valid.val() {
                     if self.s.data.val().put {
                         self.line.d.next = self.s.data.val().line;
@@ -156,7 +156,7 @@ impl<const LP: usize> Logic for Lines<LP> {
             }
             State::ArmLife => {
                 self.number.next = bits::<24>(timer::LIFE);
-                self.m_timer.data.next.ticks = self.pause.val();
+                self.m_timer.data.next.ticks = self.pause.q.val();
                 self.m_timer.valid.next = self.a.val().hears;
                 self.state.d.next = State::Put;
                 if self.a.val().hears {
