@@ -2,6 +2,7 @@
 use super::frame::Frame;
 use super::types::Reply;
 use crate::bus::{MsgSink, MsgSrc};
+use crate::prim::sum::Sum;
 use crate::uet::pds::types::Outgoing;
 use crate::uet::types::{ack_ask, rx_ask, AckAsk, RxAsk, RxTold, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -38,6 +39,9 @@ pub struct Answer<const LP: usize> {
     pub ack_go: Signal<Out, Bit>,
     pub ack_ask: Signal<Out, AckAsk>,
     frame: Frame,
+    /// The newest PSN that has come: in a register, since the frame is chosen behind it.
+    sum: Sum<32>,
+    newest: DFF<Bits<32>>,
     state: DFF<State>,
     reply: DFF<Reply>,
     #[init(Constant::new(RxAsk::default()))]
@@ -53,12 +57,16 @@ pub struct Answer<const LP: usize> {
 impl<const LP: usize> Logic for Answer<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, reply);
+        dff_setup!(self, clock, state, reply, newest);
         self.r.next = self.reply.q.val();
         self.own_place.next = self.r.val().id.get_bits::<LP>(0);
         self.line.next = bit_cast::<LINE, LP>(self.own_place.val());
         self.frame.reply.next = self.reply.q.val();
         self.frame.seen.next = self.window.val();
+        self.sum.a.next = self.window.val().cack;
+        self.sum.b.next = bit_cast::<32, 16>(self.window.val().ooo);
+        self.newest.d.next = self.sum.y.val();
+        self.frame.newest.next = self.newest.q.val();
         self.frame.mpr.next = self.mpr.val();
         self.m_out.data.next = self.frame.frame.val();
         self.m_out.valid.next = self.state.q.val() == State::Send;

@@ -24,7 +24,7 @@ pub struct Facts {
     pub upto: Bits<32>,
 }
 
-/// `upto` is a cycle behind the headers, which stay until the packet is dealt with.
+/// `upto` is two cycles behind the headers, which stay until the packet is dealt with.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Reader {
     pub clock: Signal<In, Clock>,
@@ -32,6 +32,9 @@ pub struct Reader {
     pub facts: Signal<Out, Facts>,
     behind: Diff<32>,
     upto: DFF<Bits<32>>,
+    /// The sides of the difference.
+    last: DFF<Bits<32>>,
+    less: DFF<Bits<32>>,
     #[init(Constant::new(Bits::<32>::mask()))]
     ones: Constant<Bits<32>>,
     pds: Signal<Local, PdsFields>,
@@ -51,7 +54,7 @@ pub struct Reader {
 impl Logic for Reader {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, upto);
+        dff_setup!(self, clock, upto, last, less);
         self.pds.next = self.head.val().pds;
         self.carried.next = self.head.val().carried;
         self.trim.next = self.carried.val().trim;
@@ -70,16 +73,18 @@ impl Logic for Reader {
         self.inverse.next = !self.offset.val();
         self.same.next = !self.offset.val().any();
         self.past.next = self.same.val() | self.offset.val().get_bit(15);
-        self.behind.a.next = self.pds.val().psn;
-        self.behind.b.next = bits::<32>(0);
+        self.last.d.next = self.pds.val().psn;
+        self.less.d.next = bits::<32>(0);
         if self.command.val() {
-            self.behind.a.next = self.pds.val().payload;
-            self.behind.b.next = self.ones.val();
+            self.last.d.next = self.pds.val().payload;
+            self.less.d.next = self.ones.val();
         } else if self.request.val() & self.same.val() {
-            self.behind.b.next = self.ones.val();
+            self.less.d.next = self.ones.val();
         } else if self.request.val() {
-            self.behind.b.next = bit_cast::<32, 16>(self.inverse.val());
+            self.less.d.next = bit_cast::<32, 16>(self.inverse.val());
         }
+        self.behind.a.next = self.last.q.val();
+        self.behind.b.next = self.less.q.val();
         self.upto.d.next = self.behind.y.val();
         self.facts.next.upto = self.upto.q.val();
         // Of a trimmed packet nothing is believed, and an offset above 0 says nothing.

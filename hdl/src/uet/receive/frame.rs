@@ -1,6 +1,6 @@
 //! The headers of ACKs, NACKs and CLEAR_REQUEST.
 use super::types::Reply;
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::Diff;
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
 use crate::uet::pds::types::{FrameNote, Outgoing};
 use crate::uet::types::{Owed, RxTold};
@@ -14,6 +14,8 @@ pub struct Frame {
     pub reply: Signal<In, Reply>,
     /// Answer to SACK.
     pub seen: Signal<In, RxTold>,
+    /// The newest PSN that has come.
+    pub newest: Signal<In, Bits<32>>,
     pub mpr: Signal<In, Bits<8>>,
     pub frame: Signal<Out, Outgoing>,
     #[init(Constant::new(FrameNote::default()))]
@@ -34,7 +36,6 @@ pub struct Frame {
     ses: Signal<Local, SesFields>,
     own: Diff<32>,
     base: Diff<32>,
-    newest: Sum<32>,
     r: Signal<Local, Reply>,
     o: Signal<Local, Owed>,
     w: Signal<Local, RxTold>,
@@ -51,8 +52,6 @@ impl Logic for Frame {
         self.own.b.next = self.w.val().cack;
         self.base.a.next = self.w.val().base;
         self.base.b.next = self.w.val().cack;
-        self.newest.a.next = self.w.val().cack;
-        self.newest.b.next = bit_cast::<32, 16>(self.w.val().ooo);
         self.note.next = self.no_note.val();
         self.head.next = self.no_head.val();
         self.carried.next = self.no_carried.val();
@@ -76,7 +75,7 @@ impl Logic for Frame {
             self.pds.next.kind = bits::<5>(PdsType::Control as u64);
             self.pds.next.follows = bits::<4>(ControlType::ClearRequest as u64);
             self.pds.next.rod = self.r.val().rod;
-            self.pds.next.payload = self.newest.y.val();
+            self.pds.next.payload = self.newest.val();
         } else {
             self.pds.next.kind = bits::<5>(PdsType::Ack as u64);
             self.pds.next.word = self.own.y.val().get_bits::<16>(0);
