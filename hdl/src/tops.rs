@@ -18,6 +18,7 @@ use crate::switch::tcam::Tcam;
 use crate::switch::verify::Verify;
 use crate::uet::ack::Ack;
 use crate::uet::head;
+use crate::uet::kept::Kept;
 use crate::uet::messages::Messages;
 use crate::uet::pdc::Pdc;
 use crate::uet::receive::Receive;
@@ -169,7 +170,8 @@ pub fn tops() -> &'static [Top] {
             "uet_messages" None, Messages::<10, 10>::default();
             "uet_sched" None, Sched::<10>::default();
             "uet_transmit" None, Transmit::<5, 9, 8, 14, 11, 10, 7>::default();
-            "uet_receive" None, Receive::<10, 9, 13, 11>::default();
+            "uet_kept" None, Kept::<10, 11>::default();
+            "uet_receive" None, Receive::<10, 9, 13, 11, 12>::default();
             "virtio_queue_w64" 64, virtio::queue::Queue::<3>::default();
             "virtio_queue_w512" 512, virtio::queue::Queue::<5>::default();
             "virtio_walk" None, virtio::walk::Walk::default();

@@ -1,7 +1,9 @@
 //! Packet delivery of Ultra Ethernet: windows, acknowledges, loss, paths. See README.md.
 
 pub mod ack;
+mod call;
 pub mod head;
+pub mod kept;
 pub mod loss;
 pub mod messages;
 pub mod pdc;

@@ -295,6 +295,47 @@ pub struct AckTold {
     pub deadline: Bits<32>,
 }
 
+/// What `kept` is asked.
+pub mod kept_ask {
+    /// A packet goes to semantics: a place is taken for its response.
+    pub const TAKE: u64 = 0;
+    /// The response need not be kept, or there is none.
+    pub const DROP: u64 = 1;
+    /// It has to be kept.
+    pub const KEEP: u64 = 2;
+    /// The response to `psn`, if it is kept.
+    pub const LOOK: u64 = 3;
+    /// Those to all PSNs in front of `psn` go.
+    pub const CLEAR: u64 = 4;
+    /// The PDC begins or is over: it has none, and no places.
+    pub const FORGET: u64 = 5;
+}
+
+/// An order to `kept`.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct KeptAsk {
+    /// See [`kept_ask`].
+    pub kind: Bits<3>,
+    pub line: Bits<LINE>,
+    pub psn: Bits<32>,
+    /// Of KEEP: the response.
+    pub message: Bits<16>,
+    pub code: Bits<6>,
+    pub length: Bits<32>,
+}
+
+/// Its answer.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct KeptTold {
+    /// Of LOOK: it is kept, and what it is.
+    pub found: Bit,
+    pub message: Bits<16>,
+    pub code: Bits<6>,
+    pub length: Bits<32>,
+    /// Responses of this PDC are kept.
+    pub any: Bit,
+}
+
 /// What `loss` is asked.
 pub mod loss_ask {
     /// The PDC begins: `psn` is Start_PSN.

@@ -58,6 +58,8 @@ pub struct Ack<const LP: usize> {
     /// What the packet counts, a cycle before it is added.
     counted: DFF<Bits<PAYLOAD>>,
     later: Sum<32>,
+    /// Until when an ACK may be owed that is so from now on: in a register, since a choice follows.
+    until: DFF<Bits<32>>,
     since: Diff<32>,
     #[init(Constant::new(Bits::<16>::mask()))]
     longest: Constant<Bits<16>>,
@@ -73,7 +75,7 @@ pub struct Ack<const LP: usize> {
 impl<const LP: usize> Logic for Ack<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ask, line, send, service, counted);
+        dff_setup!(self, clock, state, ask, line, send, service, counted, until);
         clock!(self, clock, lines);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -98,6 +100,7 @@ impl<const LP: usize> Logic for Ack<LP> {
         self.due.next = self.asked.val() | self.over.val();
         self.later.a.next = self.ask.q.val().now;
         self.later.b.next = self.ack_wait.val();
+        self.until.d.next = self.later.y.val();
         self.since.a.next = self.ask.q.val().now;
         self.since.b.next = self.was.val().at;
         match self.state.q.val() {
@@ -132,7 +135,7 @@ impl<const LP: usize> Logic for Ack<LP> {
                     self.line.d.next.waits = !self.due.val();
                     // The first that is owed says until when.
                     if !self.line.q.val().waits {
-                        self.line.d.next.deadline = self.later.y.val();
+                        self.line.d.next.deadline = self.until.q.val();
                     }
                     if self.due.val() {
                         self.line.d.next.unacked = bits::<BYTES>(0);

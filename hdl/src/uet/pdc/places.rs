@@ -8,7 +8,7 @@ const FIRST: u64 = 1;
 
 /// Places 1 to `2^LP` - 1.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(LP >= 2 && LP <= LINE)]
+#[demand(LP >= 2 && LP <= LINE + 1)]
 pub struct Places<const LP: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all places are free, and none was ever used.

@@ -16,7 +16,7 @@ use super::types::{PAYLOAD, SLOT};
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::stream::{MsgArb, MsgFork};
-use ferric_abi::uet::codes::PdsType;
+use ferric_abi::uet::codes::{ControlType, PdsType};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 use share::Share;
@@ -31,7 +31,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_ctl", &["m_ctl"]),
 ];
 
-/// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2, `LU` = `LP` + 1.
+/// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Pds<
     const W: usize,
@@ -44,8 +44,8 @@ pub struct Pds<
     const LA: usize,
     const LO: usize,
     const LM: usize,
+    const LK: usize,
     const LT: usize,
-    const LU: usize,
 > {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all. Places are free some 12 cycles each behind it.
@@ -61,6 +61,7 @@ pub struct Pds<
     pub idle: Signal<In, Bits<32>>,
     pub safety: Signal<In, Bits<32>>,
     pub reap: Signal<In, Bits<32>>,
+    pub clear_wait: Signal<In, Bits<32>>,
     pub tail_loss: Signal<In, Bits<32>>,
     pub stall_least: Signal<In, Bits<32>>,
     pub rto_max: Signal<In, Bits<4>>,
@@ -110,11 +111,12 @@ pub struct Pds<
     pdc: Pdc<LP, LH>,
     halves: Share,
     transmit: Transmit<LP, LW, LR, LA, LO, LM, LT>,
-    receive: Receive<LP, LW, LR, LU>,
+    receive: Receive<LP, LW, LR, LK, LT>,
     frames: MsgArb<Outgoing, 2>,
     copies: MsgFork<Outgoing>,
     answers: Signal<Local, Bit>,
     requests: Signal<Local, Bit>,
+    wish: Signal<Local, Bit>,
     front: Signal<Local, PdsFields>,
     kind: Signal<Local, Bits<5>>,
 }
@@ -131,9 +133,9 @@ impl<
         const LA: usize,
         const LO: usize,
         const LM: usize,
+        const LK: usize,
         const LT: usize,
-        const LU: usize,
-    > Logic for Pds<W, K, L, LP, LH, LW, LR, LA, LO, LM, LT, LU>
+    > Logic for Pds<W, K, L, LP, LH, LW, LR, LA, LO, LM, LK, LT>
 {
     #[hdl_gen]
     fn update(&mut self) {
@@ -170,6 +172,7 @@ impl<
         self.receive.now.next = self.now.val();
         self.receive.reap.next = self.reap.val();
         self.receive.safety.next = self.safety.val();
+        self.receive.clear_wait.next = self.clear_wait.val();
         self.receive.ack_bytes.next = self.ack_bytes.val();
         self.receive.ack_least.next = self.ack_least.val();
         self.receive.ack_wait.next = self.ack_wait.val();
@@ -193,15 +196,16 @@ impl<
         MsgSrc::<MessageEnd>::link(&mut self.m_end, &mut self.transmit.m_end);
         MsgSrc::<Delivered>::link(&mut self.m_deliver, &mut self.receive.m_deliver);
         MsgSink::<Finished>::link(&mut self.s_done, &mut self.receive.s_done);
-        // What has come: answers to the transmit half, requests and control packets to the receive half. RUDI and UUD are nobody's.
+        // What has come: answers and what targets ask of their initiators to the transmit half, requests and other control packets to the receive half. RUDI and UUD are nobody's.
         self.front.next = self.parser.m.data.val().pds;
         self.kind.next = self.front.val().kind;
-        self.answers.next = (self.kind.val() == PdsType::Ack as u64) | (self.kind.val() == PdsType::AckCc as u64) | (self.kind.val() == PdsType::Nack as u64);
+        self.wish.next = (self.kind.val() == PdsType::Control as u64) & (self.front.val().follows == ControlType::ClearRequest as u64);
+        self.answers.next = self.wish.val() | (self.kind.val() == PdsType::Ack as u64) | (self.kind.val() == PdsType::AckCc as u64) | (self.kind.val() == PdsType::Nack as u64);
         self.requests.next = (self.kind.val() == PdsType::RudReq as u64)
             | (self.kind.val() == PdsType::RodReq as u64)
             | (self.kind.val() == PdsType::RudCcReq as u64)
             | (self.kind.val() == PdsType::RodCcReq as u64)
-            | (self.kind.val() == PdsType::Control as u64);
+            | ((self.kind.val() == PdsType::Control as u64) & !self.wish.val());
         self.transmit.s_head.data.next = self.parser.m.data.val();
         self.transmit.s_head.valid.next = self.parser.m.valid.val() & self.answers.val();
         self.receive.s_head.data.next = self.parser.m.data.val();

@@ -169,6 +169,8 @@ pub struct Finished {
     pub came: Came,
     /// They have no room: `code` is a `NackCode`. Else it is done, and `code` is a `ReturnCode`.
     pub refused: Bit,
+    /// The response must not be lost, though its code is OK (any other code never is).
+    pub keep: Bit,
     pub code: Bits<8>,
     /// Of the response.
     pub message: Bits<16>,
@@ -208,7 +210,7 @@ pub struct TxLine {
     pub stall_on: Bit,
     pub retry_on: Bit,
     pub idle_on: Bit,
-    /// When the time-out is.
+    /// When the time-out is, or the end of the rest.
     pub rto_at: Bits<32>,
 }
 
@@ -216,8 +218,12 @@ pub struct TxLine {
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct RxLine {
     pub id: Bits<ID>,
+    /// Responses are kept until they are cleared.
+    pub holds: Bit,
+    /// Timers that run.
     pub ack_on: Bit,
     pub life_on: Bit,
+    pub clear_on: Bit,
     /// When its peer has been silent for too long, or it has lingered long enough.
     pub life_at: Bits<32>,
 }

@@ -1,32 +1,12 @@
-//! The headers of ACKs and NACKs.
+//! The headers of ACKs, NACKs and CLEAR_REQUEST.
+use super::types::Reply;
 use crate::prim::sum::Diff;
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
-use crate::uet::pdc::types::PEER;
 use crate::uet::pds::types::{FrameNote, Outgoing};
 use crate::uet::types::{Owed, RxTold};
-use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ResponseOpcode, ReturnCode};
+use ferric_abi::uet::codes::{AckRequest, ControlType, NextHeader, PdsType, ResponseOpcode, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
-
-/// What is answered.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Reply {
-    pub peer: Bits<PEER>,
-    /// The PDC's ids here and there; 0: it has none here.
-    pub id: Bits<16>,
-    pub peer_id: Bits<16>,
-    /// A refusal, its code, and the PSN that is expected.
-    pub nack: Bit,
-    pub code: Bits<8>,
-    pub expected: Bits<32>,
-    /// An ACK with a response and all that is known; else of a control packet.
-    pub full: Bit,
-    /// The target wants to be closed.
-    pub wants: Bit,
-    /// Which packet is meant, how it came, and what semantics say of it.
-    pub owed: Owed,
-    pub service: Bits<16>,
-}
 
 /// Steady inputs; no registers.
 #[derive(LogicBlock, BlockDefault)]
@@ -34,6 +14,8 @@ pub struct Frame {
     pub reply: Signal<In, Reply>,
     /// Answer to SACK.
     pub seen: Signal<In, RxTold>,
+    /// The newest PSN that has come.
+    pub newest: Signal<In, Bits<32>>,
     pub mpr: Signal<In, Bits<8>>,
     pub frame: Signal<Out, Outgoing>,
     #[init(Constant::new(FrameNote::default()))]
@@ -87,12 +69,21 @@ impl Logic for Frame {
             self.pds.next.word = bit_cast::<16, 8>(self.r.val().code) << 8;
             self.pds.next.psn = self.o.val().psn;
             self.pds.next.payload = self.r.val().expected;
+        } else if self.r.val().clears {
+            // It has no packet whose path it could take: its entropy value is made of the PDC's id. It asks for all that has come.
+            self.carried.next.entropy = self.r.val().id;
+            self.pds.next.kind = bits::<5>(PdsType::Control as u64);
+            self.pds.next.follows = bits::<4>(ControlType::ClearRequest as u64);
+            self.pds.next.rod = self.r.val().rod;
+            self.pds.next.payload = self.newest.val();
         } else {
             self.pds.next.kind = bits::<5>(PdsType::Ack as u64);
             self.pds.next.word = self.own.y.val().get_bits::<16>(0);
             self.pds.next.psn = self.w.val().cack;
             if self.r.val().wants {
                 self.pds.next.req = bits::<2>(AckRequest::Close as u64);
+            } else if self.w.val().held.any() {
+                self.pds.next.req = bits::<2>(AckRequest::Clear as u64);
             }
             if self.r.val().full {
                 self.pds.next.kind = bits::<5>(PdsType::AckCc as u64);

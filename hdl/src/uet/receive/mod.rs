@@ -1,11 +1,20 @@
 //! The receive half of all targets: requests in, packets for semantics out, their answers in, ACKs and NACKs out. See README.md.
 
+mod answer;
+mod arrive;
 mod director;
+mod expire;
+mod facts;
+mod finish;
 mod frame;
+mod lines;
+mod rules;
+mod types;
 
 use super::ack::Ack;
+use super::kept::Kept;
 use super::pds::types::{Delivered, Finished, Outgoing};
-use super::types::{AckAsk, AckTold, RxAsk, RxTold};
+use super::types::{AckAsk, AckTold, KeptAsk, KeptTold, RxAsk, RxTold};
 use super::window::Window;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
@@ -19,15 +28,16 @@ use rust_hdl::prelude::*;
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[("s_head", &["m_out", "m_deliver", "m_pdc", "s_pdc"]), ("s_done", &["m_out", "m_deliver", "m_pdc", "s_pdc"]), ("s_pdc", &[])];
 
-/// `2^LP` PDCs, windows of `2^LW`; `LR` = `LP` + `LW` - 6, `LT` = `LP` + 1.
+/// `2^LP` PDCs, windows of `2^LW`, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
-pub struct Receive<const LP: usize, const LW: usize, const LR: usize, const LT: usize> {
+pub struct Receive<const LP: usize, const LW: usize, const LR: usize, const LK: usize, const LT: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// Time, and times to wait, in ticks: for a silent peer, and after a close.
+    /// Time, and times to wait, in ticks: for a silent peer, after a close, for a clear.
     pub now: Signal<In, Bits<32>>,
     pub reap: Signal<In, Bits<32>>,
     pub safety: Signal<In, Bits<32>>,
+    pub clear_wait: Signal<In, Bits<32>>,
     /// See `ack` and `window`.
     pub ack_bytes: Signal<In, Bits<20>>,
     pub ack_least: Signal<In, Bits<14>>,
@@ -46,21 +56,25 @@ pub struct Receive<const LP: usize, const LW: usize, const LR: usize, const LT: 
     director: Director<LP>,
     windows: Window<LP, LW, LR>,
     ack: Ack<LP>,
+    kept: Kept<LP, LK>,
     timers: Timers<LT>,
 }
 
-impl<const LP: usize, const LW: usize, const LR: usize, const LT: usize> Logic for Receive<LP, LW, LR, LT> {
+impl<const LP: usize, const LW: usize, const LR: usize, const LK: usize, const LT: usize> Logic for Receive<LP, LW, LR, LK, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, director, windows, ack, timers);
+        clock!(self, clock, director, windows, ack, kept, timers);
         self.director.reset.next = self.reset.val();
         self.windows.reset.next = self.reset.val();
         self.ack.reset.next = self.reset.val();
+        self.kept.reset.next = self.reset.val();
         self.timers.reset.next = self.reset.val();
         self.director.now.next = self.now.val();
         self.timers.now.next = self.now.val();
         self.director.reap.next = self.reap.val();
         self.director.safety.next = self.safety.val();
+        self.director.clear_wait.next = self.clear_wait.val();
+        self.director.full.next = self.kept.full.val();
         self.director.ack_wait.next = self.ack_wait.val();
         self.director.mpr.next = self.mpr.val();
         self.windows.window.next = self.window.val();
@@ -77,6 +91,8 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LT: usize> Logic f
         MsgSrc::<RxTold>::join(&mut self.windows.m, &mut self.director.s_window);
         MsgSrc::<AckAsk>::join(&mut self.director.m_ack, &mut self.ack.s);
         MsgSrc::<AckTold>::join(&mut self.ack.m, &mut self.director.s_ack);
+        MsgSrc::<KeptAsk>::join(&mut self.director.m_kept, &mut self.kept.s);
+        MsgSrc::<KeptTold>::join(&mut self.kept.m, &mut self.director.s_kept);
         MsgSrc::<TimerCmd>::join(&mut self.director.m_timer, &mut self.timers.s_cmd[0]);
         MsgSrc::<TimerEvent>::join(&mut self.timers.m_event, &mut self.director.s_timer);
         // The second port for commands is nobody's.

@@ -41,6 +41,8 @@ pub struct Sched<const LP: usize> {
     state: DFF<State>,
     now: DFF<Listed>,
     turn: DFF<Bits<4>>,
+    /// The last turn was for packets to be sent again.
+    lost: DFF<Bit>,
     into: Signal<Local, Listed>,
     offered: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
@@ -51,7 +53,7 @@ pub struct Sched<const LP: usize> {
 impl<const LP: usize> Logic for Sched<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, now, turn);
+        dff_setup!(self, clock, state, now, turn, lost);
         clock!(self, clock, again, fresh);
         self.again.reset.next = self.reset.val();
         self.fresh.reset.next = self.reset.val();
@@ -76,11 +78,14 @@ impl<const LP: usize> Logic for Sched<LP> {
         match self.state.q.val() {
             State::Pick => {
                 self.turn.d.next = bits::<4>(0);
-                if self.again.m.valid.val() {
+                // What was lost goes first, but not twice in front of somebody new: a PDC whose packets are lost for ever would have all turns.
+                if self.again.m.valid.val() & !(self.lost.q.val() & self.fresh.m.valid.val()) {
+                    self.lost.d.next = true;
                     self.again.m.ready.next = true;
                     self.now.d.next = self.again.m.data.val();
                     self.state.d.next = State::Offer;
                 } else if self.fresh.m.valid.val() {
+                    self.lost.d.next = false;
                     self.fresh.m.ready.next = true;
                     self.now.d.next = self.fresh.m.data.val();
                     self.state.d.next = State::Offer;

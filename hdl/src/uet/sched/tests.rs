@@ -14,6 +14,8 @@ struct Model {
     lists: [VecDeque<u16>; 2],
     now: Option<(u16, bool)>,
     turn: u32,
+    /// The last turn was for packets to be sent again.
+    lost: bool,
 }
 
 impl Model {
@@ -37,7 +39,9 @@ impl Model {
 
     fn pick(&mut self) {
         self.turn = 0;
-        self.now = [true, false].into_iter().find_map(|again| Some((self.lists[usize::from(again)].pop_front()?, again)));
+        let first = !self.lost || self.lists[0].is_empty();
+        self.now = [first, !first].into_iter().find_map(|again| Some((self.lists[usize::from(again)].pop_front()?, again)));
+        self.lost = self.now.map_or(self.lost, |(_, again)| again);
     }
 }
 
@@ -83,4 +87,26 @@ fn turns_go_round_and_what_was_lost_goes_first() {
         }
     }
     assert!(whole > 20 && cut > 20, "turns that were whole {whole}, cut short {cut}, given to the same again {back}");
+}
+
+/// A PDC whose packets are lost again and again does not keep another from sending.
+#[test]
+fn what_is_lost_for_ever_leaves_turns_to_others() {
+    let mut tb = Tb::new("uet_sched_test", Sched::<LP>::default());
+    let (adds, offers) = (tb.source("s", 0), tb.sink("m", 0));
+    let fields = Fields::of::<Listed>();
+    adds.push(fields.pack(&[("line", 1), ("again", 1)]));
+    adds.push(fields.pack(&[("line", 2), ("again", 0)]));
+    tb.set("more", 1);
+    let mut packets = [0; 2];
+    for _ in 0..10 * TURN {
+        tb.run_until(500, |_| !offers.is_empty());
+        let words = offers.pop().unwrap();
+        packets[usize::from(fields.get(&words, "again") == 1)] += 1;
+        tb.run(2);
+        tb.set("served", 1);
+        tb.cycle();
+        tb.set("served", 0);
+    }
+    assert!(packets[0] >= 8 && packets[1] > 8 * packets[0], "new packets and lost ones: {packets:?}");
 }

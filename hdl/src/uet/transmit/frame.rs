@@ -1,5 +1,5 @@
-//! The headers of what a PDC sends: a request, its close, or the question what became of a packet.
-use crate::prim::sum::Diff;
+//! The headers of what a PDC sends: a request, its close, the question what became of a packet, or which responses may go.
+use crate::prim::sum::{Diff, LessOne};
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
 use crate::uet::pds::types::{Description, FrameNote, Message, MessageTold, Outgoing, TxLine};
 use crate::uet::types::{content, Choice, LossTold, TxRecord};
@@ -14,6 +14,9 @@ pub struct Frame {
     /// Of SEND and AGAIN, or of RTO: `oldest` is asked for.
     pub loss: Signal<In, LossTold>,
     pub asks: Signal<In, Bit>,
+    /// CLEAR_COMMAND: all in front of `oldest` is answered; the peer's id.
+    pub clears: Signal<In, Bit>,
+    pub peer_id: Signal<In, Bits<16>>,
     pub message: Signal<In, MessageTold>,
     pub choice: Signal<In, Choice>,
     pub frame: Signal<Out, Outgoing>,
@@ -34,6 +37,7 @@ pub struct Frame {
     pds: Signal<Local, PdsFields>,
     ses: Signal<Local, SesFields>,
     place: Diff<32>,
+    answered: LessOne<32>,
     l: Signal<Local, TxLine>,
     t: Signal<Local, LossTold>,
     m: Signal<Local, MessageTold>,
@@ -56,10 +60,11 @@ impl Logic for Frame {
         self.record.next = self.t.val().record;
         self.whole.next = self.m.val().message;
         self.says.next = self.whole.val().says;
-        self.data.next = !self.asks.val() & (self.record.val().content == content::DATA);
+        self.data.next = !self.asks.val() & !self.clears.val() & (self.record.val().content == content::DATA);
         self.first.next = !self.m.val().offset.any();
         self.place.a.next = self.t.val().psn;
         self.place.b.next = self.l.val().start;
+        self.answered.a.next = self.t.val().oldest;
         self.note.next = self.no_note.val();
         self.head.next = self.no_head.val();
         self.carried.next = self.no_carried.val();
@@ -120,6 +125,13 @@ impl Logic for Frame {
                 self.pds.next.retx = false;
                 self.pds.next.ar = true;
                 self.pds.next.psn = self.t.val().oldest;
+            } else if self.clears.val() {
+                self.pds.next.follows = bits::<4>(ControlType::ClearCommand as u64);
+                self.pds.next.retx = false;
+                self.pds.next.ar = false;
+                self.pds.next.psn = bits::<32>(0);
+                self.pds.next.payload = self.answered.y.val();
+                self.pds.next.dpdcid = self.peer_id.val();
             }
         }
         self.head.next.carried = self.carried.val();

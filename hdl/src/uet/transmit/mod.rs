@@ -1,8 +1,14 @@
 //! The transmit half of all initiators: messages in, requests out, ACKs and NACKs in, ends of messages out. See README.md.
 
+mod admit;
 mod director;
+mod fire;
 mod frame;
+mod hear;
+mod lines;
 mod timing;
+mod turn;
+mod types;
 
 use super::messages::Messages;
 use super::pds::types::{Listed, Message, MessageAsk, MessageEnd, MessageTold, Outgoing};
@@ -53,7 +59,7 @@ pub struct Transmit<const LP: usize, const LW: usize, const LR: usize, const LA:
     /// Messages, and the end of each.
     pub s_post: MsgSink<Message>,
     pub m_end: MsgSrc<MessageEnd>,
-    /// ACKs and NACKs.
+    /// ACKs, NACKs and CLEAR_REQUEST.
     pub s_head: MsgSink<UetHead>,
     pub m_out: MsgSrc<Outgoing>,
     pub m_pdc: MsgSrc<PdcAsk>,

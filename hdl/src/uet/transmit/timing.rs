@@ -11,6 +11,8 @@ pub mod timer {
     pub const RETRY: u64 = 2;
     /// An initiator has had nothing to do; its place rests.
     pub const LIFE: u64 = 3;
+    /// Their bits below the place of the PDC, in that number.
+    pub const SHIFT: u64 = 2;
 }
 
 /// A cycle behind the line.
@@ -19,6 +21,9 @@ pub struct Timing {
     pub clock: Signal<In, Clock>,
     pub now: Signal<In, Bits<32>>,
     pub rto: Signal<In, Bits<32>>,
+    /// Instead: how long the place rests.
+    pub ends: Signal<In, Bit>,
+    pub safety: Signal<In, Bits<32>>,
     pub line: Signal<In, TxLine>,
     /// The present time-out, and when it is over.
     pub timeout: Signal<Out, Bits<32>>,
@@ -53,6 +58,9 @@ impl Logic for Timing {
         dff_setup!(self, clock, timeouts, overs, dues, stalls, agains, freshes, close, resting);
         self.l.next = self.line.val();
         self.timeouts.d.next = self.rto.val() << self.l.val().tries;
+        if self.ends.val() {
+            self.timeouts.d.next = self.safety.val();
+        }
         self.sum.a.next = self.now.val();
         self.sum.b.next = self.timeouts.q.val();
         self.overs.d.next = self.sum.y.val();

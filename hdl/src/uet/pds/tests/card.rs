@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub const LP: usize = 4;
 pub const LW: usize = 7;
 const LM: usize = 5;
+/// Places for responses: 63, of which 15 are for the oldest packet of each PDC.
+const LK: usize = 6;
 
 /// Cycles of a tick.
 pub const TICK: u64 = 16;
@@ -25,10 +27,11 @@ struct Task {
     answer: Vec<u32>,
 }
 
-/// A message that is being received: bytes that are missing, header data.
+/// A message that is being received: bytes that are missing, header data, whether a packet of it has failed.
 struct Incoming {
     left: u64,
     header_data: Option<u64>,
+    failed: bool,
 }
 
 pub struct Card {
@@ -55,6 +58,8 @@ pub struct Card {
     built: VecDeque<Vec<u8>>,
     tasks: Vec<Task>,
     incoming: BTreeMap<(u64, u64), Incoming>,
+    /// Codes with which packets of messages to these places are answered: the first packet of each, and every second of the others.
+    pub codes: BTreeMap<u64, u64>,
     pub memory: Vec<u8>,
     /// How often each byte was written.
     pub written: Vec<u8>,
@@ -70,7 +75,7 @@ pub struct Card {
 impl Card {
     /// With stalls in so many percent of cycles.
     pub fn new<const W: usize, const K: usize, const L: usize>(seed: u64, config: &Config, stall: u32, bytes: usize) -> Self {
-        let block = Pds::<W, K, L, LP, 3, LW, { LP + LW - 6 }, { LP + LW }, { LP + 6 }, LM, { LP + 2 }, { LP + 1 }>::default();
+        let block = Pds::<W, K, L, LP, 3, LW, { LP + LW - 6 }, { LP + LW }, { LP + 6 }, LM, LK, { LP + 2 }>::default();
         let mut tb = Tb::with_seed(&format!("uet_pds{W}"), block, seed);
         let range = config.default_mpr * config.mpr_unit;
         for (port, value) in [
@@ -80,6 +85,7 @@ impl Card {
             ("idle", config.idle),
             ("safety", config.safety),
             ("reap", config.reap),
+            ("clear_wait", config.clear_wait),
             ("tail_loss", config.tail_loss),
             ("stall_least", config.stall_least),
             ("rto_max", config.rto_max.into()),
@@ -111,7 +117,8 @@ impl Card {
         let (beats, notes, posts, dones) = (tb.axis_source("s", stall), tb.source("note", stall), tb.source("s_post", stall), tb.source("s_done", stall));
         let (headers, out_notes, ends, delivered) = (tb.axis_sink("m", stall), tb.sink("m_note", stall), tb.sink("m_end", stall), tb.sink("m_deliver", stall));
         let (memory, written) = (vec![0; bytes], vec![0; bytes]);
-        let (lines, macs, frames, data, waiting, built, tasks, incoming, arrived, ended, stats) = Default::default();
+        let (lines, macs, frames, data, waiting, built, tasks, incoming, codes, arrived, ended) = Default::default();
+        let stats = BTreeMap::new();
         Self {
             tb,
             beats,
@@ -132,6 +139,7 @@ impl Card {
             built,
             tasks,
             incoming,
+            codes,
             memory,
             written,
             arrived,
@@ -220,6 +228,11 @@ impl Card {
         out
     }
 
+    /// It is so late.
+    pub fn clock(&mut self, now: u64) {
+        self.now = now;
+    }
+
     /// A tick. Gives frames that have gone out.
     pub fn tick(&mut self, now: u64) -> Vec<Vec<u8>> {
         self.now = now;
@@ -259,17 +272,26 @@ impl Card {
         if refused {
             answer.extend([("refused", 1), ("code", NackCode::NoResource as u64)]);
         } else {
-            answer.extend([("code", ReturnCode::Ok as u64), ("length", total)]);
-            let place = (get("ses.offset") + get("ses.message_offset")) as usize;
-            self.memory[place..place + bytes].copy_from_slice(&payload);
-            self.written[place..place + bytes].iter_mut().for_each(|count| *count += 1);
-            let line = self.incoming.entry((get("id"), get("ses.message"))).or_insert(Incoming { left: total, header_data: None });
+            let code = self.codes.get(&get("ses.offset")).copied().filter(|_| get("ses.som") == 1 || self.tb.rng().percent(50));
+            match code {
+                Some(code) => answer.push(("code", code)),
+                None => {
+                    answer.extend([("code", ReturnCode::Ok as u64), ("length", total)]);
+                    let place = (get("ses.offset") + get("ses.message_offset")) as usize;
+                    self.memory[place..place + bytes].copy_from_slice(&payload);
+                    self.written[place..place + bytes].iter_mut().for_each(|count| *count += 1);
+                }
+            }
+            let line = self.incoming.entry((get("id"), get("ses.message"))).or_insert(Incoming { left: total, header_data: None, failed: false });
             line.left -= bytes as u64;
+            line.failed |= code.is_some();
             if get("ses.som") == 1 {
                 line.header_data = Some(get("ses.header_data"));
             }
             if let (0, Some(header_data)) = (line.left, line.header_data) {
-                self.arrived.push(header_data);
+                if !line.failed {
+                    self.arrived.push(header_data);
+                }
                 self.incoming.remove(&(get("id"), get("ses.message")));
             }
         }

@@ -1,9 +1,10 @@
 //! Peers that say nothing, refuse, or send what belongs to nobody: how messages and PDCs end.
-use super::card::Card;
+use super::card::{Card, TICK};
 use super::world::{config, registers, OWN};
 use crate::uet::pds::types::why;
 use ferric_abi::uet::codes::{NackCode, PdsType, ReturnCode};
 use ferric_abi::uet::PdsNack;
+use ferric_uet::end::{End, Outlook};
 use ferric_uet::model::{Config, Mode};
 use ferric_uet::wire::{build, parse, Addresses, Carriage, Message, Pds, Ses};
 
@@ -123,4 +124,56 @@ fn a_target_that_hears_nothing_is_free_again() {
     let refusal: Vec<Vec<u8>> = (1200..1210).flat_map(|now| target.tick(now)).collect();
     let Pds::Nack(nack) = parse(&refusal[0], &registers()).unwrap().pds else { panic!("no refusal") };
     assert_eq!((nack.code(), nack.psn(), nack.spdcid(), nack.dpdcid()), (NackCode::InvalidPdc as u8, request.psn(), 0, request.spdcid()));
+}
+
+/// The timer of a place has been over for idleness, and has not been heard, when the PDC ends: its rest is as long as any.
+#[test]
+fn an_idle_event_on_its_way_ends_no_rest() {
+    let config = Config { idle: 60, rto: 5000, safety: 200, ..config() };
+    let mut rested = 0;
+    for delay in (0..16 * TICK).step_by(10) {
+        let mut card = card(&config);
+        let mut peer = End::new(std::sync::Arc::new(config.clone()), Outlook { registers: registers(), native: None, data_dscp: 8 }, MAC, &[OWN[0][1].into()], 1 << 16);
+        peer.neighbour(OWN[0][0].into(), 1);
+        card.write(OWN[0][0], OWN[0][1], Mode::Rud, 0, &[1; 60]);
+        let mut now = 0;
+        while card.ended.is_empty() {
+            now += 1;
+            assert!(now < 500);
+            card.tick(now).iter().for_each(|frame| peer.receive(frame, now));
+            peer.tick(now);
+            while let Some(frame) = peer.transmit(now) {
+                card.receive(&frame);
+            }
+        }
+        // Just before it has been idle for so long there is a message, and its refusal comes around that time.
+        (0..config.idle - 16).for_each(|n| drop(card.tick(now + n)));
+        now += config.idle - 16;
+        card.write(OWN[0][0], OWN[0][1], Mode::Rud, 1000, &[1; 60]);
+        let mut frame = None;
+        let mut cycles = 0;
+        while card.ended.len() < 2 {
+            cycles += 1;
+            assert!(cycles < 100 * TICK);
+            if cycles % TICK == 0 {
+                now += 1;
+                card.clock(now);
+            }
+            frame = card.cycle().pop().or(frame);
+            if cycles >= delay {
+                if let Some(frame) = frame.take() {
+                    card.receive(&nack(&frame, NackCode::HeaderMismatch, 0));
+                }
+            }
+        }
+        assert_eq!(card.ended[1], (1001, why::REFUSED, NackCode::HeaderMismatch as u64));
+        for n in 1..config.safety - 20 {
+            card.tick(now + n);
+            assert!(!card.free(), "{delay} cycles: the place is free after {n} ticks of {}", config.safety);
+        }
+        (0..60).for_each(|n| drop(card.tick(now + config.safety - 20 + n)));
+        assert!(card.free(), "a place is lost");
+        rested += 1;
+    }
+    assert!(rested > 20);
 }

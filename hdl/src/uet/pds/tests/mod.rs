@@ -4,7 +4,7 @@ mod ends;
 mod world;
 
 use ferric_abi::uet::codes::{PdsType, ReturnCode};
-use ferric_uet::model::Mode;
+use ferric_uet::model::{Config, Mode};
 use ferric_uet::wire::{parse, Pds as Head, Ses};
 use world::{config, registers, Channel, Side, World, OWN};
 
@@ -73,7 +73,7 @@ fn sixteen_packets_leave_before_the_first_answer() {
 fn bad_channel(sides: [Side; 2], seed: u64) {
     let channel = Channel { delay: 20, jitter: 60, lose: 4, repeat: 4, mark: 5 };
     let mut world = World::new::<64, 8, 4>(sides, config(), channel, seed);
-    world.slow(30, 4);
+    world.slow(30, 10);
     for round in 0..3 {
         for n in 0..24 {
             let bytes = 1 + world.below(if n % 4 == 0 { 6000 } else { 600 }) as usize;
@@ -109,6 +109,61 @@ fn a_bad_channel_to_the_model_loses_nothing() {
 #[test]
 fn a_bad_channel_between_engines_loses_nothing() {
     bad_channel([RTL, RTL], 3);
+}
+
+/// Half of all messages fail at their target: whatever is lost or repeated, the initiator hears of each what the target has said, and never that all was well.
+fn errors(sides: [Side; 2], seed: u64) {
+    let channel = Channel { delay: 20, jitter: 60, lose: 12, repeat: 4, mark: 5 };
+    let config = Config { clear_wait: 300, ..config() };
+    let mut world = World::new::<64, 8, 4>(sides, config, channel, seed);
+    world.slow(60, 4);
+    for round in 0..3 {
+        for n in 0..24 {
+            let bytes = 1 + world.below(if n % 4 == 0 { 6000 } else { 600 }) as usize;
+            let data = world.random(bytes);
+            let mode = if n % 5 == 4 { Mode::Rod } else { Mode::Rud };
+            let (from, pair, at) = (n % 2, n / 2 % OWN.len(), 8000 * (24 * round + n as u64));
+            if world.below(2) == 0 {
+                world.write_in_vain(from, pair, mode, at, &data);
+            } else {
+                world.write(from, pair, mode, at, &data);
+            }
+        }
+        world.until_ended(100_000);
+        world.check();
+    }
+    world.rest();
+    for (from, side) in sides.into_iter().enumerate() {
+        let reached = world.reached(from);
+        println!("errors: {side:?} against {:?}: {reached:?}", sides[1 - from]);
+        // The code of a bad address; ACKs that ask for a clear; clears and what asks for them.
+        let wanted = ["ACK 29", "ACK 1", "ACK 0", "wants CLEAR", "control 2", "control 3"];
+        let missing: Vec<_> = wanted.iter().filter(|what| !reached.contains_key(**what)).collect();
+        assert!(missing.is_empty(), "{side:?} never sent {missing:?}: {reached:?}");
+    }
+}
+
+#[test]
+fn what_a_target_says_reaches_its_initiator() {
+    errors([RTL, MODEL], 11);
+    errors([MODEL, RTL], 12);
+    errors([RTL, RTL], 13);
+}
+
+/// More packets are with semantics than responses could be kept: the others are refused before they are executed.
+#[test]
+fn without_a_place_for_its_response_nothing_is_executed() {
+    let mut world = World::new::<64, 8, 4>([MODEL, RTL], Config { nack_wait: 100, ..config() }, Channel::good(), 14);
+    world.slow(600, 0);
+    for n in 0..3 {
+        let data = world.random(100 * 256);
+        world.write(0, n, Mode::Rud, 40_000 * n as u64, &data);
+    }
+    world.until_ended(60_000);
+    let reached = world.reached(1);
+    assert!(reached.contains_key("NACK 0x08"), "{reached:?}");
+    world.check();
+    world.rest();
 }
 
 /// Cycles, without stalls: printed.

@@ -1,6 +1,6 @@
 //! Two ends and a channel of frames between them.
 use super::card::{Card, TICK};
-use ferric_abi::uet::codes::ReturnCode;
+use ferric_abi::uet::codes::{AckRequest, ReturnCode};
 use ferric_uet::end::{Description, End, Outlook};
 use ferric_uet::model::{random, Config, Mode};
 use ferric_uet::wire::{parse, Pds, Registers, Ses};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Addresses of each end: each of one has a PDC with the same of the other.
 pub const OWN: [[u32; 2]; 3] = [[0x0a00_0001, 0x0a00_0101], [0x0a00_0002, 0x0a00_0102], [0x0a00_0003, 0x0a00_0103]];
 const MAC: [u64; 2] = [0x0200_0000_0001, 0x0200_0000_0002];
-const MEMORY: usize = 1 << 20;
+pub const MEMORY: usize = 1 << 20;
 
 pub fn registers() -> Registers {
     Registers::default()
@@ -81,6 +81,8 @@ pub struct World {
     pub seen: Vec<(usize, Vec<u8>)>,
     /// Messages: who wrote where what; those that have ended.
     written: Vec<(usize, u64, Vec<u8>)>,
+    /// What their targets say of those that fail, by token.
+    codes: BTreeMap<u64, u64>,
     ended: [Vec<u64>; 2],
     arrived: [Vec<u64>; 2],
 }
@@ -102,8 +104,8 @@ impl World {
                 Node::Model(Box::new(end))
             }
         };
-        let (flying, seen, written, ended, arrived) = Default::default();
-        Self { nodes: [node(0), node(1)], channel, now: 0, random: seed + 7, flying, count: 0, seen, written, ended, arrived }
+        let (flying, seen, written, codes, ended, arrived) = Default::default();
+        Self { nodes: [node(0), node(1)], channel, now: 0, random: seed + 7, flying, count: 0, seen, written, codes, ended, arrived }
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
@@ -135,6 +137,25 @@ impl World {
             }
         }
         self.written.push((from, at, data.to_vec()));
+    }
+
+    /// Posts a WRITE that its target answers with an error: of a model's, all packets are beyond its memory.
+    pub fn write_in_vain(&mut self, from: usize, pair: usize, mode: Mode, at: u64, data: &[u8]) {
+        const CODES: [ReturnCode; 4] = [ReturnCode::BadAddress, ReturnCode::NoMatch, ReturnCode::PermissionViolation, ReturnCode::HostFailed];
+        let mut place = at;
+        let code = match &mut self.nodes[1 - from] {
+            Node::Engine(card) => {
+                let code = CODES[card.codes.len() % CODES.len()] as u64;
+                card.codes.insert(at, code);
+                code
+            }
+            Node::Model(_) => {
+                place += MEMORY as u64;
+                ReturnCode::BadAddress as u64
+            }
+        };
+        self.codes.insert(place + 1, code);
+        self.write(from, pair, mode, place, data);
     }
 
     fn send(&mut self, from: usize, frame: Vec<u8>) {
@@ -175,7 +196,7 @@ impl World {
                     out = card.tick(self.now);
                     self.arrived[n].append(&mut card.arrived);
                     for (token, why, code) in std::mem::take(&mut card.ended) {
-                        assert_eq!((why, code), (0, ReturnCode::Ok as u64), "message {token}");
+                        assert_eq!((why, code), (0, self.codes.get(&token).copied().unwrap_or(ReturnCode::Ok as u64)), "message {token}");
                         self.ended[n].push(token);
                     }
                 }
@@ -186,7 +207,8 @@ impl World {
                         out.extend(end.transmit(self.now));
                     }
                     for completion in end.completions() {
-                        assert_eq!(completion.status, Ok(ReturnCode::Ok as u8), "message {}", completion.token);
+                        let code = self.codes.get(&completion.token).map_or(ReturnCode::Ok as u8, |code| *code as u8);
+                        assert_eq!(completion.status, Ok(code), "message {}", completion.token);
                         self.ended[n].push(completion.token);
                     }
                     self.arrived[n].extend(end.target.arrived().iter().map(|one| one.header_data));
@@ -233,8 +255,11 @@ impl World {
                 }
                 (Pds::Control(head), _) => say(format!("control {}", head.ctl())),
                 (Pds::Nack(head), _) => say(format!("NACK {:#04x}", head.code())),
-                (Pds::Ack(_, Some(cc)), Ses::Response(response)) => {
+                (Pds::Ack(head, Some(cc)), Ses::Response(response)) => {
                     say(format!("ACK {}", response.code()));
+                    if head.req() == AckRequest::Clear as u8 {
+                        say("wants CLEAR".into());
+                    }
                     if cc.bitmap() != 0 {
                         say("SACK".into());
                     }
@@ -246,16 +271,17 @@ impl World {
         reached
     }
 
-    /// All messages so far: each has ended once, arrived once, and its bytes are where they belong, once.
+    /// All messages so far: each has ended once, with its code, has arrived once if that is OK, and then its bytes are where they belong, once.
     pub fn check(&self) {
         for n in 0..2 {
             let mut tokens: Vec<u64> = self.written.iter().filter(|(from, ..)| *from == n).map(|(_, at, _)| at + 1).collect();
             let (mut ended, mut arrived) = (self.ended[n].clone(), self.arrived[1 - n].clone());
             [&mut tokens, &mut ended, &mut arrived].into_iter().for_each(|list| list.sort_unstable());
             assert_eq!(ended, tokens, "ends of messages");
+            tokens.retain(|token| !self.codes.contains_key(token));
             assert_eq!(arrived, tokens, "messages that have arrived");
         }
-        for (from, at, data) in &self.written {
+        for (from, at, data) in self.written.iter().filter(|(_, at, _)| !self.codes.contains_key(&(at + 1))) {
             let place = *at as usize..*at as usize + data.len();
             match &self.nodes[1 - from] {
                 Node::Engine(card) => {
