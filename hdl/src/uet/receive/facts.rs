@@ -24,14 +24,27 @@ pub struct Facts {
     pub upto: Bits<32>,
 }
 
-/// `upto` is two cycles behind the headers, which stay until the packet is dealt with.
+/// Bits of half a PSN, and of that and one more.
+const HALF: usize = 16;
+const ONE_MORE: usize = HALF + 1;
+const HALF_BITS: u64 = HALF as u64;
+
+/// `upto` is three cycles behind the headers, which stay until the packet is dealt with.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Reader {
     pub clock: Signal<In, Clock>,
     pub head: Signal<In, UetHead>,
     pub facts: Signal<Out, Facts>,
-    behind: Diff<32>,
-    upto: DFF<Bits<32>>,
+    // A half of the difference in a cycle.
+    lower: Diff<HALF>,
+    borrow: DFF<Bit>,
+    low2: DFF<Bits<HALF>>,
+    last2: DFF<Bits<HALF>>,
+    less2: DFF<Bits<HALF>>,
+    upper: Diff<ONE_MORE>,
+    difference: Signal<Local, Bits<ONE_MORE>>,
+    low3: DFF<Bits<HALF>>,
+    high3: DFF<Bits<HALF>>,
     /// The sides of the difference.
     last: DFF<Bits<32>>,
     less: DFF<Bits<32>>,
@@ -54,7 +67,7 @@ pub struct Reader {
 impl Logic for Reader {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, upto, last, less);
+        dff_setup!(self, clock, last, less, borrow, low2, last2, less2, low3, high3);
         self.pds.next = self.head.val().pds;
         self.carried.next = self.head.val().carried;
         self.trim.next = self.carried.val().trim;
@@ -83,10 +96,19 @@ impl Logic for Reader {
         } else if self.request.val() {
             self.less.d.next = bit_cast::<32, 16>(self.inverse.val());
         }
-        self.behind.a.next = self.last.q.val();
-        self.behind.b.next = self.less.q.val();
-        self.upto.d.next = self.behind.y.val();
-        self.facts.next.upto = self.upto.q.val();
+        self.lower.a.next = self.last.q.val().get_bits::<HALF>(0);
+        self.lower.b.next = self.less.q.val().get_bits::<HALF>(0);
+        self.low2.d.next = self.lower.y.val();
+        self.borrow.d.next = self.lower.below.val();
+        self.last2.d.next = self.last.q.val().get_bits::<HALF>(HALF);
+        self.less2.d.next = self.less.q.val().get_bits::<HALF>(HALF);
+        // Twice the upper halves, and what the lower one borrows is one of the half that is lost.
+        self.upper.a.next = bit_cast::<ONE_MORE, HALF>(self.last2.q.val()) << 1;
+        self.upper.b.next = (bit_cast::<ONE_MORE, HALF>(self.less2.q.val()) << 1) | bit_cast::<ONE_MORE, 1>(self.borrow.q.val().into());
+        self.difference.next = self.upper.y.val();
+        self.low3.d.next = self.low2.q.val();
+        self.high3.d.next = self.difference.val().get_bits::<HALF>(1);
+        self.facts.next.upto = (bit_cast::<32, HALF>(self.high3.q.val()) << HALF_BITS) | bit_cast::<32, HALF>(self.low3.q.val());
         // Of a trimmed packet nothing is believed, and an offset above 0 says nothing.
         self.facts.next.clears = !self.trim.val().any() & (self.close.val() | self.command.val() | (self.request.val() & self.past.val()));
     }
