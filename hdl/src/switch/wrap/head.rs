@@ -135,7 +135,7 @@ impl<const NF: usize> Logic for Head<NF> {
             self.fixed[i].clock.next = self.clock.val();
             self.fixed[i].load.next = true;
             self.fixed[i].path.next = self.address.val();
-            self.fixed[i].length.next = bits::<16>(0);
+            self.fixed[i].length.next = bits::<16>(TUNNEL);
             self.line.x[i].next = self.ctx[i].val();
             self.sum.x[i].next = self.fixed[i].total.val();
         }
@@ -169,7 +169,7 @@ impl<const NF: usize> Logic for Head<NF> {
         self.second.next = bit_cast::<20, 8>(self.tos.val()) | (bit_cast::<20, 8>(self.ttl.val()) << 8);
         self.tos1.d.next = self.tos.val();
         self.ttl1.d.next = self.ttl.val();
-        self.total.d.next = self.sum.y.val() + bit_cast::<20, 16>(self.length.val()) + self.second.val();
+        self.total.d.next = self.sum.y.val() + bit_cast::<20, 16>(self.lens.m.data.val().len) + self.second.val();
         self.layers.path.next = self.path.val();
         self.layers.path.next.tclass = self.tos1.q.val();
         self.layers.path.next.hop_limit = self.ttl1.q.val();
