@@ -1,19 +1,23 @@
 //! A frame's headers, 16 bits in each cycle. See README.md.
 
 use crate::bus::{AxisSink, MsgSrc};
+use crate::codes::ip;
 use crate::msg::VsHead;
 use crate::prim::keep_mask::KeepLen;
 use crate::prim::xor_matrix::XorMatrix;
+use ferric_abi::wire::{ethertype, protocol};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Ethernet types: a VLAN tag, IPv4, IPv6.
-const TAG: u64 = 0x8100;
-const IPV4: u64 = 0x0800;
-const IPV6: u64 = 0x86dd;
+const TAG: u64 = ethertype::VLAN as u64;
+const IPV4: u64 = ethertype::IPV4 as u64;
+const IPV6: u64 = ethertype::IPV6 as u64;
 /// Protocols that have ports.
-const TCP: u64 = 6;
-const UDP: u64 = 17;
+const TCP: u64 = protocol::TCP as u64;
+const UDP: u64 = protocol::UDP as u64;
+/// Words that a beat still has when its last one is looked at.
+const LAST_WORD: u64 = 1;
 /// Words of both MAC addresses, and of the first.
 const MACS: u64 = 6;
 const MAC: u64 = 3;
@@ -138,7 +142,7 @@ impl<const W: usize, const K: usize> Logic for Head<W, K> {
         } else if self.live.val() & (self.part.q.val() != Part::Mix) & (self.part.q.val() != Part::Give) {
             self.beat.d.next = self.beat.q.val() >> 16;
             self.words.d.next = self.words.q.val() - 1;
-            if (self.words.q.val() == 1) & !self.ends.q.val() {
+            if (self.words.q.val() == LAST_WORD) & !self.ends.q.val() {
                 self.has.d.next = false;
             }
         }
@@ -233,7 +237,7 @@ impl<const W: usize, const K: usize> Logic for Head<W, K> {
                         if !self.six.q.val() {
                             self.length.d.next = bit_cast::<6, 4>(self.units.val()) << 1;
                         }
-                        if (self.six.q.val() & (self.version.val() != 6)) | (!self.six.q.val() & ((self.version.val() != 4) | (self.units.val() < V4_SHORTEST))) {
+                        if (self.six.q.val() & (self.version.val() != ip::VERSION_6)) | (!self.six.q.val() & ((self.version.val() != ip::VERSION_4) | (self.units.val() < V4_SHORTEST))) {
                             self.part.d.next = Part::Give;
                         }
                     }
