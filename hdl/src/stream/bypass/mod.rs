@@ -9,7 +9,7 @@ use rust_hdl::prelude::*;
 /// log2 of the cycles of silence after which nothing is in the block any more: no block with such a way past it keeps a frame that is complete for so long without showing it.
 pub(crate) const LG_SILENCE: usize = 6;
 
-/// Decides for each frame, when it begins, whether it goes past a block, so that frames stay in order: the first one goes past when nothing has come or shown itself for 2^[`LG_SILENCE`] cycles in which all
+/// Decides for each frame, when it begins, whether it goes past a block, so that frames stay in order: the first one goes past when nothing has come or shown itself for 64 cycles in which all
 /// might have gone past. The owner leads frames by, and lets what goes by leave first.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Bypass {
