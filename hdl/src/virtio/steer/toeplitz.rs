@@ -8,6 +8,8 @@ use rust_hdl::prelude::*;
 pub const LG_KEY: usize = 5;
 /// Key words that the first word of a frame meets.
 const WINDOW: u64 = 3;
+/// Where the 32 bits of the key begin that a word's last bit meets.
+const LAST_PLACE: u64 = 1;
 
 /// What one word adds to the hash: for each of its bits that is set, 32 bits of the key from that bit's own place on. `window`: 48 bits of the key, the first in the uppermost.
 #[derive(LogicBlock, Default)]
@@ -15,16 +17,26 @@ pub struct ToeplitzStep {
     pub word: Signal<In, Bits<16>>,
     pub window: Signal<In, Bits<48>>,
     pub y: Signal<Out, Bits<32>>,
+    places: Signal<Local, Bits<48>>,
+    part: Signal<Local, Bits<32>>,
+    sum: Signal<Local, Bits<32>>,
 }
 
+#[kernel]
 impl Logic for ToeplitzStep {
-    fn update(&mut self) {}
-    fn connect(&mut self) {
-        self.y.connect();
-    }
-    fn hdl(&self) -> Verilog {
-        let terms: Vec<_> = (0..16).map(|j| format!("({{32{{word[{}]}}}} & window[{}:{}])", 15 - j, 47 - j, 16 - j)).collect();
-        Verilog::Custom(format!("always @(*) y = {};\n", terms.join(" ^ ")))
+    #[hdl_gen]
+    fn update(&mut self) {
+        // The last bit's place comes to the lowest bits.
+        self.places.next = self.window.val() >> LAST_PLACE;
+        self.sum.next = bits::<32>(0);
+        for i in 0..16 {
+            self.part.next = bits::<32>(0);
+            if self.word.val().get_bit(i) {
+                self.part.next = self.places.val().get_bits::<32>(i);
+            }
+            self.sum.next = self.sum.val() ^ self.part.val();
+        }
+        self.y.next = self.sum.val();
     }
 }
 
