@@ -25,6 +25,8 @@ pub struct Bypass {
     pub busy: Signal<In, Bit>,
     /// The beat that is taken now, or next, goes past. A register; the same for all beats of a frame.
     pub past: Signal<Out, Bit>,
+    /// It is its frame's first.
+    pub first: Signal<Out, Bit>,
     by: DFF<Bit>,
     inside: DFF<Bit>,
     silence: DFF<Bits<LG_SILENCE>>,
@@ -37,6 +39,7 @@ impl Logic for Bypass {
     fn update(&mut self) {
         dff_setup!(self, clock, by, inside, silence);
         self.past.next = self.by.q.val();
+        self.first.next = !self.inside.q.val();
         // A frame is under way behind this cycle.
         self.goes_on.next = self.inside.q.val();
         if self.taken.val() {

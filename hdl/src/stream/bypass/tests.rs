@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 pub(crate) struct Past {
     /// Whether the next beat goes past the block.
     pub(crate) by: bool,
+    /// The next beat is not its frame's first.
     inside: bool,
     silence: u32,
 }
@@ -45,7 +46,7 @@ fn through(latency: u64, seed: u64) -> Vec<(u64, bool)> {
         });
         let busy = block.front().is_some_and(|(at, _)| *at == now);
         let past = tb.get("past") == 1;
-        assert_eq!(past, model.by, "cycle {now}");
+        assert_eq!((past, tb.get("first") == 1), (model.by, !model.inside), "cycle {now}");
         if let Some(last) = taken {
             if past && last {
                 out.push((frame, true));

@@ -117,7 +117,6 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     // While nobody is verified a frame's fate is known when it begins
     bypass: Bypass,
     nobody: DFF<Bit>,
-    middle: DFF<Bit>,
     early: DFF<Bit>,
 }
 
@@ -125,7 +124,7 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
 impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC: usize> Logic for Guard<W, K, NF, LB, LC> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, sender1, event1, event_valid, owner, fate, fate_valid, nobody, middle, early);
+        dff_setup!(self, clock, sender1, event1, event_valid, owner, fate, fate_valid, nobody, early);
         clock!(self, clock, recall, sight, whose, senders, words, verify, beats, fates, sender, owners, tally, bypass);
         self.sight.reset.next = self.reset.val();
         self.whose.reset.next = self.reset.val();
@@ -148,10 +147,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         self.bypass.taken.next = self.taken.val();
         self.bypass.last.next = self.s.last.val();
         self.bypass.busy.next = self.beats.m.valid.val();
-        if self.taken.val() {
-            self.middle.d.next = !self.s.last.val();
-        }
-        self.early.d.next = self.taken.val() & self.bypass.past.val() & !self.middle.q.val();
+        self.early.d.next = self.taken.val() & self.bypass.past.val() & self.bypass.first.val();
         self.whose.begins.next = self.begins.val();
         self.whose.sender.next = self.begins_function.val();
         self.whose.whole.next = self.sight.window_valid.val() | self.early.q.val();
@@ -254,7 +250,6 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         if self.reset.val() {
             self.fate_valid.d.next = false;
             self.event_valid.d.next = false;
-            self.middle.d.next = false;
             self.early.d.next = false;
         }
     }
