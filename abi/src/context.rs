@@ -261,7 +261,7 @@ macro_rules! context_records {
             valid: bool[1] "There is one.";
         }
         #[doc = "What became of frames at the card's tunnels (`SwitchCause` where it has a cause). Line `TUNNEL_COUNTS` of `space::TUNNEL`; writing it does nothing."]
-        TunnelCounts [96] {
+        TunnelCounts [136] {
             stripped: u64[64] "Received packets of the tunnel that have gone on without their outer header.";
             miss: u64[64] "Received frames that were no tunnel packets, dropped because every function has a tunnel.";
             outer_fragment: u64[64] "Dropped: the outer packet was a fragment.";
@@ -274,6 +274,11 @@ macro_rules! context_records {
             ecn: u64[64] "Dropped: congestion experienced, and the inner packet knows no ECN (RFC 6040).";
             wrapped: u64[64] "Frames that have left in an outer header.";
             wrong_function: u64[64] "Received RoCE packets, dropped: their queue pair is of a function that is not the tunnel's, or has a tunnel though the packet came through none.";
+            local: u64[64] "Frames for a function of this card, which have not left it.";
+            local_copies: u64[64] "Frames to a group that have left, and a copy of which has gone to the functions of this card.";
+            local_no_room: u64[64] "The same without that copy, for which there was no room.";
+            local_late: u64[64] "Dropped: frames for a function of this card for which there was no room for 4,096 cycles.";
+            local_wire_lost: u64[64] "Received frames, lost or cut because a frame of a function came in and the queue was full.";
         }
         #[doc = "Whether the flow tables decide about frames off the wire, and how. Line `FLOW_PORT` of `space::FLOW`."]
         FlowPortCtx [4] {

@@ -44,6 +44,9 @@ pub struct Options {
     /// Gateware, simulated cycle by cycle by Verilator.
     #[arg(long)]
     pub gateware: bool,
+    /// The card of the gateware: `roce`, `vxlan` or `switch` (docs/engines.md). One card alone is `switch`, whose functions and queue pairs reach each other, if nothing is said; two are `roce`.
+    #[arg(long, requires = "gateware", value_parser = crate::serve::engines)]
+    pub engines: Option<&'static str>,
     /// Functions of each twin, which is how many processes may share it: 4 to 64, a power of two. Each but function 0 has its share of the card's 1,024 queue pairs.
     #[arg(long, default_value_t = FUNCTIONS, value_parser = functions, conflicts_with = "gateware")]
     pub functions: u16,
@@ -141,9 +144,13 @@ impl Options {
     fn config(&self, folder: &Path) -> ServeConfig {
         // A twin has the larger tables, which cost it nothing, and no cycles that a frame could take on the wire.
         let (body, width, delay) = if self.gateware { (Body::Gateware, 64, LinkConfig::default().delay) } else { (Body::Twin, 512, 0) };
+        let engines = self.engines.unwrap_or(match self.cards {
+            1 if self.gateware => "switch",
+            _ => CardConfig::default().engines,
+        });
         let faults = Faults { loss: (self.loss * PPM) as u32, ..Faults::default() };
         ServeConfig {
-            cards: (0..self.cards).map(|_| CardConfig { body, functions: self.functions.into(), ..ServeConfig::card(width) }).collect(),
+            cards: (0..self.cards).map(|_| CardConfig { body, engines, functions: self.functions.into(), ..ServeConfig::card(width) }).collect(),
             endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect(), self.functions),
             shared: true,
             sriov: false,

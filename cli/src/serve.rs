@@ -83,7 +83,7 @@ pub fn functions(text: &str) -> Result<u16, String> {
     }
 }
 
-fn engines(text: &str) -> Result<&'static str, String> {
+pub(crate) fn engines(text: &str) -> Result<&'static str, String> {
     ["roce", "vxlan", "switch"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce, vxlan and switch".into())
 }
 

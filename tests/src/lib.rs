@@ -7,6 +7,7 @@ pub mod mutants;
 pub mod pair;
 pub mod programs;
 pub mod property;
+pub mod raw;
 pub mod replay;
 pub mod rxe_placement;
 pub mod served;

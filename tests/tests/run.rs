@@ -101,14 +101,24 @@ fn signals_end_the_program_and_its_cards() {
 }
 
 /// Two processes on one card, a function each, that reach each other by loopback.
-#[test]
-fn processes_share_a_card() {
+fn processes_share(options: &[&str], arguments: &str) {
     let _alone = alone();
     let port = free_port();
-    let tool = format!("ibv_rc_pingpong -g 0 -c -d ferric0 -p {port}");
+    let tool = format!("ibv_rc_pingpong -g 0 -c -d ferric0 {arguments} -p {port}");
     let script = format!("{tool} & s=$!; until {tool} 127.0.0.1; do kill -0 $s; sleep 0.2; done; wait $s");
-    let ran = run(&["--cards", "1"], &["timeout", "100", "sh", "-euc", &script]);
+    let ran = run(&[&["--cards", "1"], options].concat(), &["timeout", "100", "sh", "-euc", &script]);
     assert!(ran.status.success() && ["::ffff:10.0.0.1", "::ffff:10.0.1.1"].iter().all(|gid| text(&ran).contains(gid)), "{}", text(&ran));
+}
+
+#[test]
+fn processes_share_a_card() {
+    processes_share(&[], "");
+}
+
+/// The same on gateware: what they send each other does not leave the card `switch`.
+#[test]
+fn processes_share_a_card_of_gateware() {
+    processes_share(&["--gateware"], "-n 2");
 }
 
 /// As many processes as there are functions have a card; one more is refused. When one is killed its function is free again, and the others go on.

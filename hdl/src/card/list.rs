@@ -17,7 +17,7 @@ use crate::net::share::{self, cells::CellShare, slots::SlotShare};
 use crate::net::{self, cells::CellBuffer, rx::RxFront, station::Stations, tx::Egress, unwanted::Unwanted};
 use crate::stats::{self, COUNTERS, LANES};
 use crate::with_sizes;
-use ferric_abi::csr::space;
+use ferric_abi::csr::{space, STATIONS};
 use rust_hdl::prelude::*;
 
 /// The chain of descriptors of received frames that are not RoCE packets.
@@ -41,7 +41,7 @@ pub(super) fn list(card: &Card) -> Assembly {
     let sizes = card.sizes;
     with_sizes!(sizes, instances::<W, K, LK, LE, LH, NF, LF, LG, ND, LD>(&mut a, card));
     with_sizes!(sizes, statistics::<LF, LS, CB, CH>(&mut a));
-    wires(&mut a);
+    wires(&mut a, (STATIONS << sizes.functions) as usize);
     counters(&mut a);
     for engine in &card.engines {
         a.part(engine.name);
@@ -145,7 +145,8 @@ fn shared<const W: usize, const K: usize>(a: &mut Assembly) {
     a.shared(FRAMES_IN, &["cells.s_read[0]", "cells.m_data"], cells);
 }
 
-fn wires(a: &mut Assembly) {
+/// `stations`: MAC addresses of all functions.
+fn wires(a: &mut Assembly, stations: usize) {
     // Registers
     a.join("now_q.q", "csr.tick");
     // Functions take turns at the admin engine
@@ -198,6 +199,7 @@ fn wires(a: &mut Assembly) {
     ["front.peer", "front.peer_stranger", "front.peer_line", "stations.owner", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // For functions that have networks of their own.
     ["front.network", "front.peer_foreign", "front.foreign", "stations.tunnels", "egress.begins", "egress.begins_function"].iter().for_each(|port| a.optional(port));
+    (0..stations).for_each(|n| a.optional(&format!("stations.macs[{n}]")));
     // For pause frames.
     a.optional("cells.free_count");
     ["look", "round"].iter().for_each(|signal| a.optional(&format!("egress.{signal}")));

@@ -25,7 +25,7 @@ use ferric_abi::csr;
 pub const CARDS: &[(&str, &[&str], &str)] = &[
     ("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area"),
     ("vxlan", &["roce", "echo", "pause", "vxlan"], "the same, with a VXLAN tunnel for each function that is to have one"),
-    ("switch", &["roce", "echo", "pause", "vxlan", "flows"], "the same, with flow tables that decide about received frames"),
+    ("switch", &["roce", "echo", "pause", "vxlan", "flows", "local"], "the same, with flow tables that decide about received frames, and a way from function to function"),
 ];
 
 /// The card that is meant where none is named.

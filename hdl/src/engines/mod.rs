@@ -2,6 +2,7 @@
 
 pub mod echo;
 mod flows;
+mod local;
 pub mod pause;
 mod roce;
 pub mod sizes;
@@ -13,7 +14,7 @@ use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS, &local::LOCAL];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub mod wire {
     pub const TO_THE_WIRE: &str = "frames to the wire";
     /// On the way out in front of the switch: whether a function may send a frame.
     pub const GUARD: u32 = 7;
+    /// Behind that, what is for functions of the card itself, which the switch shall not put into a tunnel.
+    pub const LOCAL_OUT: u32 = 8;
     /// What is between the two ends of a link only: nearest to the port, on the way in and on the way out.
     pub const LINK_IN: u32 = 5;
     pub const LINK_OUT: u32 = 95;
@@ -70,6 +73,8 @@ pub mod wire {
     pub const SWITCH: u32 = 10;
     /// Behind that on the way in: flow tables, which see the frames without their outer headers.
     pub const FLOWS: u32 = 15;
+    /// Behind all that decides about frames off the wire: what comes from functions of the card.
+    pub const LOCAL_IN: u32 = 18;
 }
 
 /// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.

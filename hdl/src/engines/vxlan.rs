@@ -43,6 +43,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize, const
     a.join("outer.stat", "tunnel.stripped");
     a.join("wrap.stat", "tunnel.wrapped");
     a.join("front.foreign", "tunnel.foreign");
+    ["tunnel.departed", "tunnel.arrived"].iter().for_each(|port| a.optional(port));
     a.chain(NETWORKS, "outer.network", "front.network");
     a.chain(BEGINS, "egress.begins", "wrap.begins");
     a.chain(SENDERS, "egress.begins_function", "wrap.begins_function");

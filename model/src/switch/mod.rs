@@ -9,6 +9,7 @@ pub mod functions;
 pub mod install;
 pub mod key;
 pub mod layers;
+pub mod local;
 pub mod outer;
 pub mod tables;
 #[cfg(test)]

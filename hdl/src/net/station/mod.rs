@@ -50,6 +50,8 @@ pub struct Stations<const N: usize, const LN: usize> {
     pub owner: Signal<Out, Bits<6>>,
     /// Three cycles after `dmac`: no function wants the frame.
     pub other: Signal<Out, Bit>,
+    /// Each function's addresses, as they stand.
+    pub macs: [Signal<Out, StationCtx>; N],
     /// The admin engine's word of SET_PORT.
     pub port: Signal<In, Bits<32>>,
     pub s_ctl: MsgSink<CtlReq>,
@@ -57,12 +59,13 @@ pub struct Stations<const N: usize, const LN: usize> {
     ctl: CtlLine<StationCtx, LN>,
     /// What the control bus reads; the registers say the same.
     lines: RamAsync<StationCtx, LN>,
-    macs: [DFF<Bits<48>>; N],
+    addresses: [DFF<Bits<48>>; N],
     live: [DFF<Bit>; N],
     stored: BinToOneHot<N, LN>,
     stores: Signal<Local, Bits<N>>,
     clearing: DFF<Bit>,
     sweep: DFF<Bits<LN>>,
+    shown: Signal<Local, StationCtx>,
     same: Gather<N>,
     /// Functions that are of the frame's network.
     within: Signal<Local, Bits<64>>,
@@ -115,18 +118,22 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
         }
         // First cycle: every row. Second: one of them, or whoever may be meant besides.
         for i in 0..N {
-            self.macs[i].clock.next = self.clock.val();
+            self.addresses[i].clock.next = self.clock.val();
             self.live[i].clock.next = self.clock.val();
-            self.macs[i].d.next = self.macs[i].q.val();
+            self.addresses[i].d.next = self.addresses[i].q.val();
             self.live[i].d.next = self.live[i].q.val();
             if self.stores.val().get_bit(i) {
-                self.macs[i].d.next = self.ctl.new_row.val().mac;
+                self.addresses[i].d.next = self.ctl.new_row.val().mac;
                 self.live[i].d.next = self.ctl.new_row.val().valid;
             }
             if self.reset.val() {
                 self.live[i].d.next = false;
             }
-            self.same.x[i].next = self.live[i].q.val() & (self.macs[i].q.val() == self.dmac.val()) & self.within.val().get_bit(i >> 2);
+            self.shown.next = self.nobody.val();
+            self.shown.next.mac = self.addresses[i].q.val();
+            self.shown.next.valid = self.live[i].q.val();
+            self.macs[i].next = self.shown.val();
+            self.same.x[i].next = self.live[i].q.val() & (self.addresses[i].q.val() == self.dmac.val()) & self.within.val().get_bit(i >> 2);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.val().get_bit(GROUP);

@@ -22,10 +22,17 @@ pub const WAITS: &[(&str, &[&str])] = &[
 ];
 
 /// Bits of either line: those of the longer one, and those of a tunnel.
-const LINE: usize = 96 * 8;
+const LINE: usize = 136 * 8;
 const TUNNEL: usize = 56 * 8;
-/// Counters: those of `outer`, that of `wrap`, and packets to queue pairs of other functions.
-const COUNTERS: usize = 12;
+/// Counters: those of `outer`, that of `wrap`, packets to queue pairs of other functions, and those of `local`.
+const COUNTERS: usize = 17;
+/// Events of `outer`, and of frames that depart; the bits of the others among all: a frame is wrapped, one is for another function, the first of those that depart, one is lost.
+const OUTER: usize = 10;
+const DEPARTED: usize = 4;
+const WRAPPED: u64 = 1 << OUTER;
+const FOREIGN: u64 = 1 << (OUTER + 1);
+const LOCAL: u64 = OUTER as u64 + 2;
+const LOST: u64 = 1 << (COUNTERS - 1);
 /// log2 of the lines: the functions', and behind them that of the counters.
 const LG_LINES: usize = TUNNEL_COUNTS.ilog2() as usize + 1;
 /// The bit of a line's number that says that it is not a function's.
@@ -33,7 +40,8 @@ const COUNTS: usize = TUNNEL_COUNTS.ilog2() as usize;
 
 /// A line for each of `NF` functions, and one of counters, which nobody writes. All are registers.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(COUNTERS == super::outer::STATS.len() + super::wrap::STATS.len() + 1)]
+#[demand(OUTER == super::outer::STATS.len() && DEPARTED == super::local::DEPARTED.len())]
+#[demand(COUNTERS == LOCAL as usize + DEPARTED + super::local::ARRIVED.len() && LOCAL as usize == OUTER + super::wrap::STATS.len() + 1)]
 #[demand(NF <= 64 && TUNNEL_COUNTS == 64)]
 pub struct Entry<const NF: usize> {
     pub clock: Signal<In, Clock>,
@@ -45,10 +53,12 @@ pub struct Entry<const NF: usize> {
     pub ctx: [Signal<Out, TunnelCtx>; NF],
     /// Functions that have one, a bit each.
     pub tunnels: Signal<Out, Bits<64>>,
-    /// `stat` of `outer` and of `wrap`, and `foreign` of `net/rx`.
+    /// `stat` of `outer` and of `wrap`, `foreign` of `net/rx`, and `stat` of both halves of `local`.
     pub stripped: Signal<In, Bits<10>>,
     pub wrapped: Signal<In, Bit>,
     pub foreign: Signal<In, Bit>,
+    pub departed: Signal<In, Bits<4>>,
+    pub arrived: Signal<In, Bit>,
     ctl: CtlLine<Bits<LINE>, LG_LINES>,
     lines: [DFF<TunnelCtx>; NF],
     which: BinToOneHot<64, 6>,
@@ -58,9 +68,8 @@ pub struct Entry<const NF: usize> {
     own: Signal<Local, TunnelCtx>,
     have: Gather<NF>,
     all: Resize<NF, 64>,
-    events: DFF<Bits<10>>,
-    leaves: DFF<Bit>,
-    strays: DFF<Bit>,
+    now: Signal<Local, Bits<COUNTERS>>,
+    events: DFF<Bits<COUNTERS>>,
     counts: [DFF<Bits<64>>; COUNTERS],
     plus: [PlusOne<64>; COUNTERS],
     sums: Signal<Local, TunnelCounts>,
@@ -76,7 +85,7 @@ pub struct Entry<const NF: usize> {
 impl<const NF: usize> Logic for Entry<NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, events, leaves, strays);
+        dff_setup!(self, clock, events);
         clock!(self, clock, ctl);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -93,6 +102,11 @@ impl<const NF: usize> Logic for Entry<NF> {
         self.sums.next.ecn = self.counts[9].q.val();
         self.sums.next.wrapped = self.counts[10].q.val();
         self.sums.next.wrong_function = self.counts[11].q.val();
+        self.sums.next.local = self.counts[12].q.val();
+        self.sums.next.local_copies = self.counts[13].q.val();
+        self.sums.next.local_no_room = self.counts[14].q.val();
+        self.sums.next.local_late = self.counts[15].q.val();
+        self.sums.next.local_wire_lost = self.counts[16].q.val();
         self.which.x.next = self.ctl.addr.val().get_bits::<6>(0);
         self.which.en.next = !self.ctl.addr.val().get_bit(COUNTS);
         self.chosen.next = self.which.y.val();
@@ -124,24 +138,24 @@ impl<const NF: usize> Logic for Entry<NF> {
         self.all.x.next = self.have.y.val();
         self.tunnels.next = self.all.y.val();
         // Counters
-        self.events.d.next = self.stripped.val();
-        self.leaves.d.next = self.wrapped.val();
-        self.strays.d.next = self.foreign.val();
+        self.now.next = bit_cast::<COUNTERS, OUTER>(self.stripped.val()) | (bit_cast::<COUNTERS, DEPARTED>(self.departed.val()) << LOCAL);
+        if self.wrapped.val() {
+            self.now.next = self.now.val() | WRAPPED;
+        }
+        if self.foreign.val() {
+            self.now.next = self.now.val() | FOREIGN;
+        }
+        if self.arrived.val() {
+            self.now.next = self.now.val() | LOST;
+        }
+        self.events.d.next = self.now.val();
         for i in 0..COUNTERS {
             self.counts[i].clock.next = self.clock.val();
             self.plus[i].a.next = self.counts[i].q.val();
             self.counts[i].d.next = self.counts[i].q.val();
-        }
-        for i in 0..10 {
             if self.events.q.val().get_bit(i) {
                 self.counts[i].d.next = self.plus[i].y.val();
             }
-        }
-        if self.leaves.q.val() {
-            self.counts[10].d.next = self.plus[10].y.val();
-        }
-        if self.strays.q.val() {
-            self.counts[11].d.next = self.plus[11].y.val();
         }
     }
 }

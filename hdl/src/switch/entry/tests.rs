@@ -1,7 +1,7 @@
 //! Lines, word by word, and which event moves which counter.
 use super::Entry;
 use crate::host::testing::Control;
-use crate::switch::{outer, wrap};
+use crate::switch::{local, outer, wrap};
 use crate::tb::Tb;
 use ferric_abi::context::{TunnelCounts, TunnelCtx};
 use ferric_abi::csr::TUNNEL_COUNTS;
@@ -52,7 +52,7 @@ fn lines_and_counters() {
         assert_eq!(b.line(function as u32, 14), ctx.0);
         assert_eq!(b.tb.get_wide(&format!("ctx${function}")).iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), ctx.0);
     }
-    assert_eq!(b.line(TUNNEL_COUNTS, 24), [0; 96]);
+    assert_eq!(b.line(TUNNEL_COUNTS, 34), [0; 136]);
     assert_eq!(b.line(5, 14), [0; 56]);
     // Who has a tunnel: whose line is valid, or bound while it is written.
     for n in 0..16u32 {
@@ -63,22 +63,22 @@ fn lines_and_counters() {
         assert_eq!(b.tb.get("tunnels"), u64::from(n));
     }
     // Each event by itself, and several blocks' at once; the order of the record is that of the blocks' lists.
-    let names: Vec<&str> = outer::STATS.iter().chain(wrap::STATS).copied().chain(["wrong_function"]).collect();
+    let names: Vec<&str> = outer::STATS.iter().chain(wrap::STATS).copied().chain(["wrong_function"]).chain(local::DEPARTED.iter().chain(local::ARRIVED).copied()).collect();
     assert_eq!(names, TunnelCounts::LAYOUT.fields.iter().map(|f| f.name).collect::<Vec<_>>());
     for n in 0..names.len() {
         for _ in 0..=n {
             b.tb.set("stripped", if n < 10 { 1 << n } else { 0 });
             b.tb.set("wrapped", u64::from(n == 10 || n == 3));
             b.tb.set("foreign", u64::from(n == 11 || n == 1));
+            b.tb.set("departed", if (12..16).contains(&n) { 1 << (n - 12) } else { 0 });
+            b.tb.set("arrived", u64::from(n == 16 || n == 0));
             b.tb.cycle();
         }
-        b.tb.set("stripped", 0);
-        b.tb.set("wrapped", 0);
-        b.tb.set("foreign", 0);
+        ["stripped", "wrapped", "foreign", "departed", "arrived"].iter().for_each(|port| b.tb.set(port, 0));
         b.tb.run(3);
     }
-    let sums: Vec<u64> = b.line(TUNNEL_COUNTS, 24).chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("eight"))).collect();
-    assert_eq!(sums, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 + 4, 12 + 2]);
+    let sums: Vec<u64> = b.line(TUNNEL_COUNTS, 34).chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("eight"))).collect();
+    assert_eq!(sums, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 + 4, 12 + 2, 13, 14, 15, 16, 17 + 1]);
     // A reset takes the tunnels, not the counts.
     b.tb.reset();
     assert_eq!(b.tb.get("tunnels"), 0);

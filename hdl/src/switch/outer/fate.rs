@@ -5,7 +5,7 @@ use super::link::{Link, L4};
 use crate::codes::ip;
 use crate::prim::pack::{BePick, Gather, Resize, Slice};
 use crate::records::{TunnelCtx, Udp, Vxlan};
-use crate::switch::be16;
+use crate::switch::{be16, NOBODY};
 use ferric_abi::wire::{self, ethertype, protocol, VXLAN_FLAGS, VXLAN_PORT};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -57,9 +57,6 @@ pub(super) struct Fate {
     /// Whose tunnel it is; see `RxDesc`.
     pub function: Bits<12>,
 }
-
-/// What a plain frame has for a function if the physical function has a tunnel.
-const NOBODY: u64 = 0xfff;
 
 /// Decides. See `ferric_model::switch::outer` for the meaning.
 #[derive(LogicBlock, BlockDefault)]

@@ -1,0 +1,237 @@
+//! Whether a frame that leaves is for a function of the card, too, or only for one.
+
+use crate::bus::{AxisSink, AxisSrc};
+use crate::msg::Network;
+use crate::prim::pack::{permutation, BePick, Gather};
+use crate::records::StationCtx;
+use crate::stream::{AxisFifo, MsgFifo};
+use crate::switch::wrap::whose::Whose;
+use crate::switch::NOBODY;
+use ferric_abi::wire;
+use ferric_hdl_derive::{kernel, BlockDefault};
+use rust_hdl::prelude::*;
+
+/// Events on `stat`, when a frame's last beat goes: for a function of this card; for the wire and a copy for functions of this card; for the wire without that copy, for which there was no room;
+/// dropped, because there was no room for too long.
+pub const STATS: &[&str] = &["local", "local_copies", "local_no_room", "local_late"];
+
+/// Which ports may wait for which others (docs/deadlock.md). A frame for a function of the card waits for room too, but 4,096 cycles at most.
+pub const WAITS: &[(&str, &[&str])] = &[("s", &["m"]), ("m_local", &[])];
+
+const EVENTS: usize = 4;
+const FRAME: u64 = 1;
+const COPY: u64 = 1 << 1;
+const NO_ROOM: u64 = 1 << 2;
+const LATE: u64 = 1 << 3;
+/// Bits of the first field of an Ethernet header.
+const MAC: usize = 48;
+/// The bit of a group's address: the first on the wire, which is the lowest of the first byte (IEEE 802.3, 3.2.3).
+const GROUP: usize = 40;
+/// log2 of MAC addresses of each function.
+const LG_STATIONS: usize = ferric_abi::csr::STATIONS.ilog2() as usize;
+/// log2 of the places for beats that wait for their frame's fate; fates are never more.
+const LG_BEATS: usize = 3;
+const LG_FATES: usize = 4;
+/// log2 of the cycles for which a frame waits for room.
+const LG_LATE: usize = 12;
+const FUNCTION_0: u64 = 1;
+
+/// What becomes of a frame.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Fate {
+    /// It is for a function of this card, and not for the wire.
+    local: Bit,
+    /// It is for the wire, and others on this card may want it, too.
+    copy: Bit,
+    /// Whose network it is of, for the functions of this card.
+    network: Network,
+}
+
+/// Compares the destination of each frame that leaves with the functions' `ND` MAC addresses.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(STATS.len() == EVENTS)]
+pub struct Depart<const W: usize, const K: usize, const ND: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; what is under way is forgotten.
+    pub reset: Signal<In, Bit>,
+    /// A frame begins, of this function; its first beat comes on `s` in the next cycle or later.
+    pub begins: Signal<In, Bit>,
+    pub begins_function: Signal<In, Bits<12>>,
+    pub s: AxisSink<W, K>,
+    /// Frames for the wire, and their beginnings.
+    pub m: AxisSrc<W, K>,
+    pub m_begins: Signal<Out, Bit>,
+    pub m_function: Signal<Out, Bits<12>>,
+    /// Frames for functions of this card; it is always taken. With every beat: the frame's network.
+    pub m_local: AxisSrc<W, K>,
+    pub network: Signal<Out, Network>,
+    /// There is room for the longest frame, and some beats of the one before.
+    pub room: Signal<In, Bit>,
+    /// The functions' addresses, and which functions have a tunnel. They may change at any time.
+    pub macs: [Signal<In, StationCtx>; ND],
+    pub tunnels: Signal<In, Bits<64>>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<4>>,
+    beats: AxisFifo<W, K, LG_BEATS>,
+    fates: MsgFifo<Fate, LG_FATES>,
+    whose: Whose<K>,
+    taken: Signal<Local, Bit>,
+    inside: DFF<Bit>,
+    // The destination, and who has it
+    #[init(BePick::new(permutation(&wire::Eth::LAYOUT, 0)[..MAC].to_vec()))]
+    destination: BePick<W, Bits<48>>,
+    dmac: DFF<Bits<48>>,
+    asks: DFF<Bit>,
+    sender: Signal<Local, Bits<6>>,
+    shifted: Signal<Local, Bits<64>>,
+    within: Signal<Local, Bits<64>>,
+    station: Signal<Local, StationCtx>,
+    same: Gather<ND>,
+    hits: DFF<Bits<ND>>,
+    group: DFF<Bit>,
+    tunnel: DFF<Bit>,
+    owner: DFF<Bits<6>>,
+    known: DFF<Bit>,
+    hit: Signal<Local, Bit>,
+    to: Signal<Local, Network>,
+    // The frame that goes
+    fate: Signal<Local, Fate>,
+    ready: Signal<Local, Bit>,
+    going: DFF<Bit>,
+    gives: DFF<Bit>,
+    drops: DFF<Bit>,
+    giving: Signal<Local, Bit>,
+    dropping: Signal<Local, Bit>,
+    goes: Signal<Local, Bit>,
+    ends: Signal<Local, Bit>,
+    patience: DFF<Bits<LG_LATE>>,
+    // The beat for functions of this card
+    l_valid: DFF<Bit>,
+    l_data: DFF<Bits<W>>,
+    l_keep: DFF<Bits<K>>,
+    l_last: DFF<Bit>,
+    l_network: DFF<Network>,
+    counts_as: Signal<Local, Bits<EVENTS>>,
+    event1: DFF<Bits<EVENTS>>,
+}
+
+#[kernel]
+impl<const W: usize, const K: usize, const ND: usize> Logic for Depart<W, K, ND> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, known, going, gives, drops, patience);
+        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, event1);
+        clock!(self, clock, beats, fates, whose);
+        self.beats.reset.next = self.reset.val();
+        self.fates.reset.next = self.reset.val();
+        self.whose.reset.next = self.reset.val();
+        // What comes
+        AxisSink::<W, K>::link(&mut self.s, &mut self.beats.s);
+        self.taken.next = self.s.valid.val() & self.s.ready.val();
+        if self.taken.val() {
+            self.inside.d.next = !self.s.last.val();
+        }
+        self.asks.d.next = self.taken.val() & !self.inside.q.val();
+        self.destination.x.next = self.s.data.val();
+        self.dmac.d.next = self.destination.y.val();
+        self.whose.begins.next = self.begins.val();
+        self.whose.sender.next = self.begins_function.val();
+        self.whose.whole.next = self.asks.q.val();
+        // Who has the address: functions of the sender's network.
+        self.sender.next = self.whose.first.val();
+        self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.sender.val());
+        self.within.next = !self.tunnels.val();
+        if self.shifted.val().get_bit(0) {
+            self.within.next = bits::<64>(FUNCTION_0) << bit_cast::<64, 6>(self.sender.val());
+        }
+        for i in 0..ND {
+            self.station.next = self.macs[i].val();
+            self.same.x[i].next = self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.val().get_bit(i >> LG_STATIONS);
+        }
+        self.hits.d.next = self.same.y.val();
+        self.group.d.next = self.dmac.q.val().get_bit(GROUP);
+        self.tunnel.d.next = self.shifted.val().get_bit(0);
+        self.owner.d.next = self.sender.val();
+        self.known.d.next = self.asks.q.val();
+        self.hit.next = self.hits.q.val().any();
+        self.to.next.tunnel = self.tunnel.q.val();
+        self.to.next.function = bits::<12>(0);
+        if self.tunnel.q.val() {
+            self.to.next.function = bit_cast::<12, 6>(self.owner.q.val());
+        } else if self.tunnels.val().get_bit(0) | (self.group.q.val() & !self.owner.q.val().any()) {
+            // The physical function, which has the raw queue pair of this network, is of another network, or has sent the frame itself.
+            self.to.next.function = bits::<12>(NOBODY);
+        }
+        self.fates.s.valid.next = self.known.q.val();
+        self.fates.s.data.next.local = self.hit.val();
+        self.fates.s.data.next.copy = self.group.q.val() & !self.tunnel.q.val();
+        self.fates.s.data.next.network = self.to.val();
+        self.m_begins.next = self.known.q.val() & !self.hit.val();
+        self.m_function.next = bit_cast::<12, 6>(self.owner.q.val());
+        // What goes, and where to
+        self.fate.next = self.fates.m.data.val();
+        self.ready.next = self.beats.m.valid.val() & self.fates.m.valid.val();
+        self.giving.next = self.gives.q.val();
+        self.dropping.next = self.drops.q.val();
+        if !self.going.q.val() {
+            self.giving.next = (self.fate.val().local | self.fate.val().copy) & self.room.val();
+            self.dropping.next = self.fate.val().local & !self.room.val() & self.patience.q.val().all();
+        }
+        self.m.valid.next = self.ready.val() & !self.fate.val().local;
+        self.m.data.next = self.beats.m.data.val();
+        self.m.keep.next = self.beats.m.keep.val();
+        self.m.last.next = self.beats.m.last.val();
+        self.goes.next = self.ready.val() & self.m.ready.val();
+        if self.fate.val().local {
+            self.goes.next = self.ready.val() & (self.giving.val() | self.dropping.val());
+        }
+        self.ends.next = self.goes.val() & self.beats.m.last.val();
+        self.beats.m.ready.next = self.goes.val();
+        self.fates.m.ready.next = self.ends.val();
+        self.gives.d.next = self.giving.val();
+        self.drops.d.next = self.dropping.val();
+        if self.goes.val() {
+            self.going.d.next = !self.beats.m.last.val();
+        }
+        self.patience.d.next = bits::<LG_LATE>(0);
+        if self.ready.val() & !self.goes.val() & self.fate.val().local {
+            self.patience.d.next = self.patience.q.val() + 1;
+        }
+        self.l_valid.d.next = self.goes.val() & self.giving.val();
+        self.l_data.d.next = self.beats.m.data.val();
+        self.l_keep.d.next = self.beats.m.keep.val();
+        self.l_last.d.next = self.beats.m.last.val();
+        self.l_network.d.next = self.fate.val().network;
+        self.m_local.valid.next = self.l_valid.q.val();
+        self.m_local.data.next = self.l_data.q.val();
+        self.m_local.keep.next = self.l_keep.q.val();
+        self.m_local.last.next = self.l_last.q.val();
+        self.network.next = self.l_network.q.val();
+        // What counts
+        self.counts_as.next = bits::<EVENTS>(0);
+        if self.fate.val().local {
+            self.counts_as.next = bits::<EVENTS>(FRAME);
+            if self.dropping.val() {
+                self.counts_as.next = bits::<EVENTS>(LATE);
+            }
+        } else if self.fate.val().copy {
+            self.counts_as.next = bits::<EVENTS>(COPY);
+            if !self.giving.val() {
+                self.counts_as.next = bits::<EVENTS>(NO_ROOM);
+            }
+        }
+        self.event1.d.next = bits::<EVENTS>(0);
+        if self.ends.val() {
+            self.event1.d.next = self.counts_as.val();
+        }
+        self.stat.next = self.event1.q.val();
+        if self.reset.val() {
+            self.inside.d.next = false;
+            self.asks.d.next = false;
+            self.known.d.next = false;
+            self.going.d.next = false;
+            self.l_valid.d.next = false;
+            self.event1.d.next = bits::<EVENTS>(0);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Who gets what functions send.
+use super::super::depart::{Depart, STATS};
+use super::model::{way, Network, Way};
+use super::{network, shown};
+use crate::switch::testing::{mac, words};
+use crate::tb::{AxisSink, AxisSource, Rng, Tb};
+use ferric_abi::context::StationCtx;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Functions, and their MAC addresses.
+const NF: usize = 4;
+const ND: usize = 16;
+/// Cycles for which a frame waits for room.
+const LATE: u64 = 4096;
+
+struct Bench<const W: usize, const K: usize> {
+    tb: Tb,
+    source: AxisSource,
+    sink: AxisSink,
+    stations: [StationCtx; ND],
+    tunnels: u64,
+    /// Beginnings of frames that were shown for the wire.
+    begun: VecDeque<u64>,
+    local: Vec<(Vec<u8>, Network)>,
+    now: Vec<u8>,
+    stat: BTreeMap<&'static str, u64>,
+    /// Of a hundred cycles, those in which there is room when a frame may begin.
+    roomy: u32,
+    /// There was room in the last cycle; a frame that has begun has it.
+    room: bool,
+}
+
+impl<const W: usize, const K: usize> Bench<W, K> {
+    fn new(stalls: [u32; 2], seed: u64) -> Self {
+        let mut tb = Tb::with_seed(&format!("depart{W}"), Depart::<W, K, ND>::default(), seed);
+        let (source, sink) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
+        tb.set("m_local$ready", 1);
+        let (begun, local, now, stat) = Default::default();
+        Bench { tb, source, sink, stations: [StationCtx::default(); ND], tunnels: 0, begun, local, now, stat, roomy: 100, room: true }
+    }
+
+    fn cycle(&mut self) {
+        let roomy = self.roomy;
+        self.room = self.tb.rng().percent(roomy);
+        self.tb.set("room", self.room.into());
+        self.tb.cycle();
+        if self.tb.get("m_begins") == 1 {
+            self.begun.push_back(self.tb.get("m_function"));
+        }
+        let stat = self.tb.get("stat");
+        assert!(stat.count_ones() < 2);
+        STATS.iter().enumerate().filter(|(i, _)| stat >> i & 1 == 1).for_each(|(_, name)| *self.stat.entry(name).or_default() += 1);
+        if let Some((bytes, last)) = shown(&self.tb, "m_local") {
+            self.now.extend(bytes);
+            if last {
+                let network = network(&self.tb, "network");
+                self.local.push((std::mem::take(&mut self.now), network));
+            }
+        }
+    }
+
+    /// Other addresses and tunnels; nothing is under way.
+    fn set(&mut self, stations: [StationCtx; ND], tunnels: u64) {
+        for (n, station) in stations.iter().enumerate() {
+            self.tb.set_wide(&format!("macs${n}"), &words(&station.0)[..]);
+        }
+        self.tb.set("tunnels", tunnels);
+        (self.stations, self.tunnels) = (stations, tunnels);
+    }
+
+    fn begin(&mut self, function: u16) {
+        self.tb.set("begins", 1);
+        self.tb.set("begins_function", function.into());
+        self.cycle();
+        self.tb.set("begins", 0);
+    }
+
+    fn way(&self, function: u16, frame: &[u8]) -> Way {
+        let to = frame[..6].iter().fold(0, |to, byte| to << 8 | u64::from(*byte));
+        way(to, function, &self.stations, self.tunnels)
+    }
+
+    /// Sends these and waits until `out` frames have left for the wire and nothing moves any more.
+    fn send(&mut self, frames: &[(u16, Vec<u8>)], out: usize) -> Vec<Vec<u8>> {
+        frames.iter().for_each(|(function, _)| self.begin(*function));
+        frames.iter().for_each(|(_, frame)| self.source.push(frame));
+        let (mut got, mut idle) = (Vec::new(), 0);
+        while got.len() < out || idle < 60 {
+            let before = (got.len(), self.source.pending(), self.local.len(), self.now.len());
+            self.cycle();
+            got.extend(std::iter::from_fn(|| self.sink.pop()));
+            idle = if before == (got.len(), self.source.pending(), self.local.len(), self.now.len()) { idle + 1 } else { 0 };
+            assert!(idle < 3 * LATE, "{} of {out} frames", got.len());
+        }
+        got
+    }
+}
+
+fn any_station(rng: &mut Rng) -> StationCtx {
+    // A few addresses, so that several functions have the same one and others nearly the same; those of groups, too.
+    StationCtx::default().with_mac(0x0200_0000_0000 | [0, 1, 1 << 8, 1 << 40, 1 << 47][rng.below(5) as usize] | rng.below(4) << 16).with_valid(rng.percent(70))
+}
+
+fn any_frame<const W: usize, const K: usize>(b: &mut Bench<W, K>) -> (u16, Vec<u8>) {
+    let stations = b.stations;
+    let rng = b.tb.rng();
+    let to = match rng.below(10) {
+        0..5 => stations[rng.below(ND as u64) as usize].mac(),
+        5 => 0xffff_ffff_ffff,
+        6 => 0x0100_5e00_0000 | rng.below(4),
+        7 => any_station(rng).mac(),
+        _ => rng.next_u64() >> 16,
+    };
+    let more = if rng.percent(70) { rng.below(80) } else { rng.below(1500) } as usize;
+    (rng.below(NF as u64) as u16, [&mac(to)[..], &rng.bytes(8 + more)].concat())
+}
+
+fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u64, rounds: usize) {
+    let mut b = Bench::<W, K>::new(stalls, seed);
+    b.roomy = roomy;
+    let mut seen = BTreeMap::<_, u64>::new();
+    for _ in 0..rounds {
+        let rng = b.tb.rng();
+        let stations = std::array::from_fn(|_| any_station(rng));
+        let tunnels = if rng.percent(30) { 0 } else { rng.below(1 << NF) };
+        b.set(stations, tunnels);
+        let frames: Vec<_> = (0..b.tb.rng().range(1, 40)).map(|_| any_frame(&mut b)).collect();
+        let ways: Vec<Way> = frames.iter().map(|(function, frame)| b.way(*function, frame)).collect();
+        let wire: Vec<_> = frames.iter().zip(&ways).filter(|(_, way)| !matches!(way, Way::Local(_))).map(|(frame, _)| frame.clone()).collect();
+        let got = b.send(&frames, wire.len());
+        assert_eq!(got, wire.iter().map(|(_, frame)| frame.clone()).collect::<Vec<_>>());
+        assert_eq!(std::mem::take(&mut b.begun), wire.iter().map(|(function, _)| u64::from(*function)).collect::<VecDeque<_>>());
+        // What is for functions of the card comes, in order; a copy may be missing, if there was no room.
+        let mut local = std::mem::take(&mut b.local).into_iter().peekable();
+        let mut expected = BTreeMap::from([("local", 0), ("local_copies", 0), ("local_no_room", 0)]);
+        for ((_, frame), way) in frames.iter().zip(&ways) {
+            let came = match way {
+                Way::Wire => continue,
+                Way::Local(network) => {
+                    assert_eq!(local.next(), Some((frame.clone(), *network)));
+                    "local"
+                }
+                Way::Both(network) => match local.next_if_eq(&(frame.clone(), *network)) {
+                    Some(_) => "local_copies",
+                    None => "local_no_room",
+                },
+            };
+            *expected.get_mut(came).expect("there") += 1;
+        }
+        assert_eq!(local.next(), None);
+        expected.retain(|_, n| *n > 0);
+        assert_eq!(b.stat, expected);
+        std::mem::take(&mut b.stat).into_iter().for_each(|(name, n)| *seen.entry(name).or_default() += n);
+    }
+    assert!(seen["local"] > 3 * rounds as u64 && seen["local_copies"] > rounds as u64, "{seen:?}");
+    assert_eq!(seen.contains_key("local_no_room"), roomy < 100);
+}
+
+#[test]
+fn functions_get_what_the_model_says() {
+    random::<64, 8>([0, 0], 100, 1, 60);
+    random::<64, 8>([30, 40], 60, 2, 40);
+    random::<512, 64>([0, 0], 100, 3, 120);
+    random::<512, 64>([30, 50], 40, 4, 60);
+}
+
+/// No room for too long: frames for functions of the card go after 4,096 cycles each, others leave behind them, copies are not waited for.
+#[test]
+fn no_room_holds_nobody_for_ever() {
+    let mut b = Bench::<512, 64>::new([0, 0], 5);
+    let mut stations = [StationCtx::default(); ND];
+    stations[5] = StationCtx::default().with_mac(7).with_valid(true);
+    b.set(stations, 0);
+    b.roomy = 0;
+    let mut frame = |to: u64, bytes: usize| [&mac(to)[..], &b.tb.rng().bytes(bytes)].concat();
+    let frames = [(0, frame(7, 200)), (0, frame(9, 100)), (2, frame(0xffff_ffff_ffff, 300)), (1, frame(7, 60)), (1, frame(8, 60))];
+    let start = b.tb.cycles();
+    let out = b.send(&frames, 3);
+    assert_eq!(out, [1, 2, 4].map(|n: usize| frames[n].1.clone()));
+    let cycles = b.tb.cycles() - start;
+    assert!((2 * LATE..2 * LATE + 200).contains(&cycles), "{cycles} cycles");
+    assert_eq!((b.local.len(), b.stat.clone()), (0, BTreeMap::from([("local_late", 2), ("local_no_room", 1)])));
+    // There is room again.
+    b.roomy = 100;
+    assert_eq!(b.send(&frames[..2], 1).len(), 1);
+    assert_eq!(b.local, [(frames[0].1.clone(), Network { tunnel: false, function: 0 })]);
+}
+
+/// A frame that waits for room goes as soon as there is some.
+#[test]
+fn patience_begins_anew_with_each_frame() {
+    let mut b = Bench::<64, 8>::new([0, 0], 6);
+    let mut stations = [StationCtx::default(); ND];
+    stations[0] = StationCtx::default().with_mac(7).with_valid(true);
+    b.set(stations, 0);
+    for n in 0..3 {
+        b.roomy = 0;
+        let frame = [&mac(7)[..], &b.tb.rng().bytes(60)].concat();
+        b.begin(3);
+        b.source.push(&frame);
+        (0..LATE - 200).for_each(|_| b.cycle());
+        assert_eq!(b.local.len(), n);
+        b.roomy = 100;
+        (0..40).for_each(|_| b.cycle());
+        assert_eq!(b.local.len(), n + 1);
+    }
+    assert_eq!(b.stat, BTreeMap::from([("local", 3)]));
+}

@@ -1,0 +1,77 @@
+//! Frames that functions send: who on the card itself gets them.
+
+use ferric_abi::context::StationCtx;
+
+/// What a frame through no tunnel has for a function if the raw queue pair of its network is not to get it.
+pub const NOBODY: u16 = 0xfff;
+
+/// Of which network a frame is that goes to functions of the card: through a tunnel, function `function`'s; else of those without one, and `function` is 0 or [`NOBODY`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    pub tunnel: bool,
+    pub function: u16,
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Out of the card.
+    Wire,
+    /// Out of the card, and a copy to the functions of this network.
+    Both(Network),
+    /// To the function of this network that has the address.
+    Local(Network),
+}
+
+/// Where a frame to the MAC address `to` (first byte highest) goes that `function` sends. `stations`: the addresses, as many of each function as of any other. `tunnels`: which functions have a tunnel, a bit each.
+pub fn way(to: u64, function: u16, stations: &[StationCtx], tunnels: u64) -> Way {
+    let each = ferric_abi::csr::STATIONS as usize;
+    let tunnel = |f: usize| tunnels >> f & 1 == 1;
+    let apart = tunnel(function.into());
+    let within = |f: usize| if apart { f == usize::from(function) } else { !tunnel(f) };
+    let group = to >> 40 & 1 == 1;
+    // The physical function has the raw queue pair of functions without a tunnel, and does not get what it has sent to a group.
+    let no_raw = tunnel(0) || group && function == 0;
+    let network = match apart {
+        true => Network { tunnel: true, function },
+        false => Network { tunnel: false, function: if no_raw { NOBODY } else { 0 } },
+    };
+    if stations.iter().enumerate().any(|(n, station)| station.valid() && station.mac() == to && within(n / each)) {
+        Way::Local(network)
+    } else if group && !apart {
+        Way::Both(network)
+    } else {
+        Way::Wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stations() -> Vec<StationCtx> {
+        (0..16u64).map(|n| StationCtx::default().with_mac(0x0200_0000_0000 | n).with_valid(n != 7)).collect()
+    }
+
+    #[test]
+    fn networks_are_kept_apart() {
+        let plain = Network { tunnel: false, function: 0 };
+        let way = |to: u64, function, tunnels| way(to, function, &stations(), tunnels);
+        assert_eq!(way(0x0200_0000_0004, 0, 0), Way::Local(plain), "function 1's");
+        assert_eq!(way(0x0200_0000_0000, 0, 0), Way::Local(plain), "its own");
+        assert_eq!(way(0x0200_0000_0007, 0, 0), Way::Wire, "nobody's");
+        assert_eq!(way(0x0200_0000_0004, 0, 0b10), Way::Wire, "function 1 is in a tunnel");
+        assert_eq!(way(0x0200_0000_0000, 1, 0b10), Way::Wire, "and reaches nobody outside");
+        assert_eq!(way(0x0200_0000_0005, 1, 0b10), Way::Local(Network { tunnel: true, function: 1 }));
+        assert_eq!(way(0x0200_0000_0008, 1, 1), Way::Local(Network { tunnel: false, function: NOBODY }), "function 0 is in a tunnel, and its raw queue pair");
+    }
+
+    #[test]
+    fn groups_get_copies() {
+        let broadcast = |function, tunnels| way(0xffff_ffff_ffff, function, &stations(), tunnels);
+        assert_eq!(broadcast(1, 0), Way::Both(Network { tunnel: false, function: 0 }));
+        assert_eq!(broadcast(0, 0), Way::Both(Network { tunnel: false, function: NOBODY }), "not to the sender's raw queue pair");
+        assert_eq!(broadcast(1, 0b10), Way::Wire);
+        assert_eq!(broadcast(2, 1), Way::Both(Network { tunnel: false, function: NOBODY }));
+    }
+}
