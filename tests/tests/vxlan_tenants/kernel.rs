@@ -1,8 +1,8 @@
 //! The kernel's own VXLAN device is the other end of a tenant's tunnel: ordinary traffic of a tap goes through the tenant's raw queue pair and the card's tunnel to a bridge behind that device, and back.
-use super::raw::{raw, Raw};
 use super::*;
 use ferric_sim::wire::{pump, Wire, WireConfig};
 use ferric_tests::programs::skipped;
+use ferric_tests::raw::{raw, Raw};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
