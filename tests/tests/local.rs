@@ -2,6 +2,7 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_abi::context::TunnelCounts;
 use ferric_driver::qp::{sge, Payload};
+use ferric_driver::switch::{FlowTables, Sender};
 use ferric_driver::types::{Mac, Mtu, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::{GRH_BYTES, MULTICAST_QPN};
 use ferric_driver::{Access, Address, AddressHandle, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, Source, Start, TunnelConfig};
@@ -247,6 +248,33 @@ fn groups_are_reached_on_both_sides() {
     own.send(&pair, &to_itself);
     pair.world().run(SETTLED);
     assert_eq!((own.heard(), left(&pair)), (vec![to_itself], sent));
+}
+
+/// A function that is verified draws no frames to itself by saying that it has an address that is not its own; one of which nobody has said anything does.
+#[test]
+fn a_neighbour_says_that_it_is_the_router() {
+    let pair = pair(64);
+    let router = &pair.of(1)[1];
+    let mut talk = Talk::new([&pair.of(1)[0], router]);
+    talk.talk(&pair);
+    // Function 2 says that it has the address of the station behind the wire.
+    let thief = &pair.of(2)[0].ctx;
+    let mut tables = FlowTables::open(&pair.hosts[0].ctx).unwrap();
+    tables.set_sender(&pair.hosts[0].ctx, 2, Some(&Sender { macs: vec![pair.of(2)[0].mac()], roce: true, any_ip: true, ..Default::default() })).unwrap();
+    thief.set_station(3, router.mac()).unwrap();
+    let before = counts(&pair);
+    talk.talk(&pair);
+    assert_eq!(counts(&pair).local(), before.local());
+    // What is its own reaches it.
+    Talk::new([&pair.of(1)[0], &pair.of(2)[0]]).talk(&pair);
+    // Not verified: the card believes it, and the packets go nowhere.
+    tables.set_sender(&pair.hosts[0].ctx, 2, None).unwrap();
+    let before = counts(&pair);
+    talk.say();
+    pair.world().run(SETTLED);
+    assert!(counts(&pair).local() > before.local() && talk.cqs[0].poll().is_none());
+    thief.clear_station(3).unwrap();
+    talk.heard(&pair);
 }
 
 /// A function in a tunnel reaches itself in its network, and nobody of the card outside of it, nor do they reach it: what they send goes to the wire.

@@ -1,6 +1,6 @@
 //! Frames that functions send: who on the card itself gets them.
 
-use ferric_abi::context::StationCtx;
+use ferric_abi::context::{SenderCtx, StationCtx};
 
 /// What a frame through no tunnel has for a function if the raw queue pair of its network is not to get it.
 pub const NOBODY: u16 = 0xfff;
@@ -23,12 +23,13 @@ pub enum Way {
     Local(Network),
 }
 
-/// Where a frame to the MAC address `to` (first byte highest) goes that `function` sends. `stations`: the addresses, as many of each function as of any other. `tunnels`: which functions have a tunnel, a bit each.
-pub fn way(to: u64, function: u16, stations: &[StationCtx], tunnels: u64) -> Way {
+/// Where a frame to the MAC address `to` (first byte highest) goes that `function` sends. `stations`: the addresses, as many of each function as of any other. `tunnels`: which functions have a tunnel, a bit each. `senders`: what each may send, as far as anybody has said so: one that is verified has no other addresses than those that it may send from.
+pub fn way(to: u64, function: u16, stations: &[StationCtx], tunnels: u64, senders: &[SenderCtx]) -> Way {
     let each = ferric_abi::csr::STATIONS as usize;
     let tunnel = |f: usize| tunnels >> f & 1 == 1;
     let apart = tunnel(function.into());
     let within = |f: usize| if apart { f == usize::from(function) } else { !tunnel(f) };
+    let rightly = |f: usize| senders.get(f).is_none_or(|may| !may.on() || [may.mac0(), may.mac1(), may.mac2(), may.mac3()].iter().enumerate().any(|(n, mac)| may.have() >> n & 1 == 1 && *mac == to));
     let group = to >> 40 & 1 == 1;
     // The physical function has the raw queue pair of functions without a tunnel, and does not get what it has sent to a group.
     let no_raw = tunnel(0) || group && function == 0;
@@ -36,7 +37,7 @@ pub fn way(to: u64, function: u16, stations: &[StationCtx], tunnels: u64) -> Way
         true => Network { tunnel: true, function },
         false => Network { tunnel: false, function: if no_raw { NOBODY } else { 0 } },
     };
-    if stations.iter().enumerate().any(|(n, station)| station.valid() && station.mac() == to && within(n / each)) {
+    if stations.iter().enumerate().any(|(n, station)| station.valid() && station.mac() == to && within(n / each) && rightly(n / each)) {
         Way::Local(network)
     } else if group && !apart {
         Way::Both(network)
@@ -56,7 +57,7 @@ mod tests {
     #[test]
     fn networks_are_kept_apart() {
         let plain = Network { tunnel: false, function: 0 };
-        let way = |to: u64, function, tunnels| way(to, function, &stations(), tunnels);
+        let way = |to: u64, function, tunnels| way(to, function, &stations(), tunnels, &[]);
         assert_eq!(way(0x0200_0000_0004, 0, 0), Way::Local(plain), "function 1's");
         assert_eq!(way(0x0200_0000_0000, 0, 0), Way::Local(plain), "its own");
         assert_eq!(way(0x0200_0000_0007, 0, 0), Way::Wire, "nobody's");
@@ -67,8 +68,17 @@ mod tests {
     }
 
     #[test]
+    fn who_is_verified_has_what_he_may_have() {
+        let may = |have: u8| [SenderCtx::default(), SenderCtx::default().with_on(true).with_mac1(0x0200_0000_0005).with_have(have)];
+        let way = |to: u64, have| way(to, 0, &stations(), 0, &may(have));
+        let plain = Way::Local(Network { tunnel: false, function: 0 });
+        assert_eq!([way(0x0200_0000_0005, 2), way(0x0200_0000_0005, 13), way(0x0200_0000_0004, 15)], [plain, Way::Wire, Way::Wire]);
+        assert_eq!([way(0x0200_0000_0001, 0), way(0x0200_0000_0009, 0)], [plain; 2], "others are not");
+    }
+
+    #[test]
     fn groups_get_copies() {
-        let broadcast = |function, tunnels| way(0xffff_ffff_ffff, function, &stations(), tunnels);
+        let broadcast = |function, tunnels| way(0xffff_ffff_ffff, function, &stations(), tunnels, &[]);
         assert_eq!(broadcast(1, 0), Way::Both(Network { tunnel: false, function: 0 }));
         assert_eq!(broadcast(0, 0), Way::Both(Network { tunnel: false, function: NOBODY }), "not to the sender's raw queue pair");
         assert_eq!(broadcast(1, 0b10), Way::Wire);

@@ -73,6 +73,8 @@ pub struct Guard<const W: usize, const K: usize, const NF: usize, const LB: usiz
     /// As from the egress, of the frames on `m`.
     pub m_begins: Signal<Out, Bit>,
     pub m_function: Signal<Out, Bits<12>>,
+    /// What each function may send, for others that have to know.
+    pub each: [Signal<Out, SenderCtx>; NF],
     /// The tunnels, which end at addresses that are nobody's.
     pub ctx: [Signal<In, TunnelCtx>; NF],
     /// A command of `ferric_abi::switch::table`, one a cycle, at any time.
@@ -174,6 +176,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LB: usize, const LC:
         self.verify.sender.next = self.sender.y.val();
         for i in 0..NF {
             self.verify.ctx[i].next = self.ctx[i].val();
+            self.each[i].next = self.senders.each[i].val();
         }
         // What becomes of it
         self.denied.next = self.verify.on.val() & self.verify.cause.val().any();

@@ -47,6 +47,8 @@ pub(super) struct Senders<const NF: usize, const LB: usize> {
     pub closed: Signal<In, Bits<12>>,
     /// The same of all of them, and the physical function is not verified any more.
     pub forget: Signal<In, Bit>,
+    /// What each function may send, as it stands.
+    pub each: [Signal<Out, SenderCtx>; NF],
     /// A function is verified.
     pub any: Signal<Out, Bit>,
     /// What that function may send, combinational.
@@ -147,6 +149,7 @@ impl<const NF: usize, const LB: usize> Logic for Senders<NF, LB> {
             self.lines[i].d.next = self.lines[i].q.val();
             self.own.next = self.lines[i].q.val();
             self.row.x[i].next = self.lines[i].q.val();
+            self.each[i].next = self.lines[i].q.val();
             self.ons.x[i].next = self.own.val().on;
             if self.tells.val().get_bit(i) {
                 self.lines[i].d.next = self.off.val();

@@ -3,7 +3,7 @@
 use crate::bus::{AxisSink, AxisSrc};
 use crate::msg::Network;
 use crate::prim::pack::{permutation, BePick, Gather};
-use crate::records::StationCtx;
+use crate::records::{SenderCtx, StationCtx};
 use crate::stream::{AxisFifo, MsgFifo};
 use crate::switch::wrap::whose::Whose;
 use crate::switch::NOBODY;
@@ -47,10 +47,10 @@ struct Fate {
     network: Network,
 }
 
-/// Compares the destination of each frame that leaves with the functions' `ND` MAC addresses.
+/// Compares the destination of each frame that leaves with the `ND` MAC addresses of `NF` functions.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(STATS.len() == EVENTS)]
-pub struct Depart<const W: usize, const K: usize, const ND: usize> {
+#[demand(STATS.len() == EVENTS && ND == NF << LG_STATIONS)]
+pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten.
     pub reset: Signal<In, Bit>,
@@ -70,6 +70,8 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize> {
     /// The functions' addresses, and which functions have a tunnel. They may change at any time.
     pub macs: [Signal<In, StationCtx>; ND],
     pub tunnels: Signal<In, Bits<64>>,
+    /// What each function may send: one that is verified has no other addresses than those, whatever it says.
+    pub senders: [Signal<In, SenderCtx>; NF],
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<4>>,
     beats: AxisFifo<W, K, LG_BEATS>,
@@ -85,6 +87,8 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize> {
     sender: Signal<Local, Bits<6>>,
     shifted: Signal<Local, Bits<64>>,
     within: Signal<Local, Bits<64>>,
+    may: Signal<Local, SenderCtx>,
+    rightly: Gather<NF>,
     station: Signal<Local, StationCtx>,
     same: Gather<ND>,
     hits: DFF<Bits<ND>>,
@@ -116,7 +120,7 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize> {
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const ND: usize> Logic for Depart<W, K, ND> {
+impl<const W: usize, const K: usize, const NF: usize, const ND: usize> Logic for Depart<W, K, NF, ND> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, known, going, gives, drops, patience);
@@ -137,7 +141,15 @@ impl<const W: usize, const K: usize, const ND: usize> Logic for Depart<W, K, ND>
         self.whose.begins.next = self.begins.val();
         self.whose.sender.next = self.begins_function.val();
         self.whose.whole.next = self.asks.q.val();
-        // Who has the address: functions of the sender's network.
+        // Who has the address: functions of the sender's network, and such as may have it.
+        for i in 0..NF {
+            self.may.next = self.senders[i].val();
+            self.rightly.x[i].next = !self.may.val().on
+                | (self.may.val().have.get_bit(0) & (self.may.val().mac0 == self.dmac.q.val()))
+                | (self.may.val().have.get_bit(1) & (self.may.val().mac1 == self.dmac.q.val()))
+                | (self.may.val().have.get_bit(2) & (self.may.val().mac2 == self.dmac.q.val()))
+                | (self.may.val().have.get_bit(3) & (self.may.val().mac3 == self.dmac.q.val()));
+        }
         self.sender.next = self.whose.first.val();
         self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.sender.val());
         self.within.next = !self.tunnels.val();
@@ -146,7 +158,8 @@ impl<const W: usize, const K: usize, const ND: usize> Logic for Depart<W, K, ND>
         }
         for i in 0..ND {
             self.station.next = self.macs[i].val();
-            self.same.x[i].next = self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.val().get_bit(i >> LG_STATIONS);
+            self.same.x[i].next =
+                self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.val().get_bit(i >> LG_STATIONS) & self.rightly.y.val().get_bit(i >> LG_STATIONS);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.q.val().get_bit(GROUP);
