@@ -1,7 +1,7 @@
 //! Transmit: the bytes of a chain become a frame. See README.md.
 
 use crate::bus::{AxisSrc, MsgSink, MsgSrc};
-use crate::msg::{PayCmd, PayDone, VqNotify, VqPiece, VqTold, VqUse};
+use crate::msg::{L4Order, PayCmd, PayDone, VqPiece, VqTold, VqUse};
 use crate::prim::keep_mask::LenMask;
 use crate::prim::lane_ram::LaneRam;
 use crate::prim::pack::{Gather, Slice};
@@ -14,11 +14,11 @@ use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_piece", &["m_pay", "s_pay_done", "m_frame", "m_from", "m_use"]),
+    ("s_piece", &["m_pay", "s_pay_done", "m_frame", "m_order", "m_use"]),
     ("s_pay_done", &[]),
-    ("m_frame", &["s_pay_done", "m_from"]),
-    ("m_from", &["s_pay_done"]),
-    ("m_use", &["s_pay_done", "m_frame", "m_from"]),
+    ("m_frame", &["s_pay_done", "m_order"]),
+    ("m_order", &["s_pay_done"]),
+    ("m_use", &["s_pay_done", "m_frame", "m_order"]),
 ];
 
 /// log2 of a slot's bytes, and of a page's: no read goes across a border of those.
@@ -29,6 +29,11 @@ const PAGE: u64 = 1 << LG_PAGE;
 const FRAME: u64 = 64;
 const HEADER: u64 = super::HEADER;
 const START: u64 = FRAME - HEADER;
+/// Where the header says what is wanted (VIRTIO 1.3, 5.1.6): flags and kind of segmentation; from which byte on the checksum counts, and where it stands from there on.
+const ASKS: u64 = START;
+const SUM: u64 = START + 6;
+/// Bytes of a checksum.
+const SUM_BYTES: u64 = 2;
 /// Bytes of the shortest and of the longest chain: a header and an Ethernet header; a header and the longest frame of the port.
 const SHORTEST: u64 = HEADER + 14;
 const LONGEST: u64 = HEADER + super::LONGEST;
@@ -49,12 +54,15 @@ enum Drain {
     Settle,
     Settled,
     Head,
+    Asks,
+    Sum,
+    Bound,
     Judge,
     Rows,
     Give,
 }
 
-/// A slot's chain. `cause`: why its frame does not leave; `known`: that has been told already.
+/// A slot's chain. `cause`: why its frame does not leave; `known`: that has been told already. `sums`: it may ask for a checksum.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Chain {
     queue: Bits<16>,
@@ -63,6 +71,7 @@ struct Chain {
     len: Bits<14>,
     cause: Bits<5>,
     known: Bit,
+    sums: Bit,
 }
 
 /// `S` = 2^`LS` slots of 16 KiB, `A` bits of a row's number in all of them. Frames leave in the order of their chains.
@@ -83,8 +92,8 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     pub asm_addr: Signal<In, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     pub m_frame: AxisSrc<W, K>,
-    /// The queue of each frame that leaves, in their order.
-    pub m_from: MsgSrc<VqNotify>,
+    /// The queue of each frame that leaves, in their order, and the checksum that it is to get.
+    pub m_order: MsgSrc<L4Order>,
     pub m_use: MsgSrc<VqUse>,
     /// Pulse: a head of a transmit queue goes to the walker, whose chain will want a slot. There is a slot for one more, from the cycle behind the pulse on.
     pub promise: Signal<In, Bit>,
@@ -95,7 +104,7 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     fill: DFF<Fill>,
     drain: DFF<Drain>,
     pieces: MsgSlice<VqPiece>,
-    from: MsgSlice<VqNotify>,
+    orders: MsgSlice<L4Order>,
     /// Slots that have been sealed, and given back; both with a bit more.
     sealed: DFF<Bits<8>>,
     given: DFF<Bits<8>>,
@@ -117,8 +126,15 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     ready: DFF<Bit>,
     buffer: LaneRam<W, K, A>,
     chain: DFF<Chain>,
-    #[init(Slice::new(8 * (START as usize % K)))]
+    #[init(Slice::new(8 * (ASKS as usize % K)))]
     head: Slice<W, 16>,
+    #[init(Slice::new(8 * (SUM as usize % K)))]
+    places: Slice<W, 32>,
+    /// The header's flags and kind of segmentation; where the checksum begins and stands; what is not offered is asked for.
+    asks: DFF<Bits<16>>,
+    sum_from: DFF<Bits<16>>,
+    sum_at: DFF<Bits<17>>,
+    beyond: DFF<Bit>,
     row: DFF<Bits<A>>,
     left: DFF<Bits<14>>,
     /// The frame's first row is the next.
@@ -130,8 +146,10 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     out: AxisFifo<W, K, 4>,
     #[init(std::array::from_fn(|i| Constant::new((i as u64).into())))]
     numbers: [Constant<Bits<LS>>; S],
-    #[init(Constant::new((START >> LK).to_bits()))]
+    #[init(Constant::new((ASKS >> LK).to_bits()))]
     head_row: Constant<Bits<A>>,
+    #[init(Constant::new((SUM >> LK).to_bits()))]
+    sum_row: Constant<Bits<A>>,
     #[init(Constant::new((FRAME >> LK).to_bits()))]
     frame_row: Constant<Bits<A>>,
     #[init(Constant::new(((LG_SLOT - LK) as u64).into()))]
@@ -157,8 +175,10 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     answered_slot: Signal<Local, Bits<8>>,
     total: Signal<Local, Bits<18>>,
     cause: Signal<Local, Bits<5>>,
-    asks: Signal<Local, Bits<16>>,
+    place_words: Signal<Local, Bits<32>>,
     kind: Signal<Local, Bits<7>>,
+    summed: Signal<Local, Bit>,
+    sum_end: Signal<Local, Bits<17>>,
     issues: Signal<Local, Bit>,
     base: Signal<Local, Bits<A>>,
     dst: Signal<Local, Bits<18>>,
@@ -172,14 +192,14 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
 impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: usize, const A: usize> Logic for Tx<W, K, LK, LS, S, A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, begins, shows, shows_last, shows_keep, promised);
-        clock!(self, clock, pieces, from, chains, buffer, out);
+        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, begins, shows, shows_last, shows_keep, promised, asks, sum_from, sum_at, beyond);
+        clock!(self, clock, pieces, orders, chains, buffer, out);
         self.pieces.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
-        self.from.reset.next = self.reset.val();
+        self.orders.reset.next = self.reset.val();
         MsgSink::<VqPiece>::link(&mut self.s_piece, &mut self.pieces.s);
         AxisSrc::<W, K>::link(&mut self.m_frame, &mut self.out.m);
-        MsgSrc::<VqNotify>::link(&mut self.m_from, &mut self.from.m);
+        MsgSrc::<L4Order>::link(&mut self.m_order, &mut self.orders.m);
         self.buffer.we.next = self.asm_we.val();
         self.buffer.row1.next = self.asm_row1.val();
         self.buffer.waddr.next = self.asm_addr.val().get_bits::<A>(0);
@@ -231,6 +251,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.chains.write_data.next.len = self.header.val();
         self.chains.write_data.next.cause = self.cause.val();
         self.chains.write_data.next.known = self.piece.q.val().cause.any();
+        self.chains.write_data.next.sums = self.piece.q.val().sums;
         self.chains.write_en.next = self.fill.q.val() == Fill::Seal;
         match self.fill.q.val() {
             Fill::Idle => {
@@ -321,11 +342,18 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         if self.drain.q.val() == Drain::Head {
             self.buffer.raddr.next = self.base.val() | self.head_row.val();
         }
+        if self.drain.q.val() == Drain::Asks {
+            self.buffer.raddr.next = self.base.val() | self.sum_row.val();
+        }
         self.head.x.next = self.buffer.rdata.val();
-        self.asks.next = self.head.y.val();
-        self.kind.next = self.asks.val().get_bits::<7>(8);
+        self.places.x.next = self.buffer.rdata.val();
+        self.place_words.next = self.places.y.val();
+        self.summed.next = self.asks.q.val().get_bit(0);
+        self.kind.next = self.asks.q.val().get_bits::<7>(8);
+        // Both bytes of the checksum are in the frame.
+        self.sum_end.next = self.sum_at.q.val() + SUM_BYTES;
         self.mask.len.next = self.left.q.val();
-        self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM) & (self.from.s.ready.val() | !self.begins.q.val());
+        self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM) & (self.orders.s.ready.val() | !self.begins.q.val());
         self.shows.d.next = self.issues.val();
         self.shows_last.d.next = self.left.q.val() <= self.width.val();
         self.shows_keep.d.next = self.mask.keep.val();
@@ -341,8 +369,11 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.m_use.data.next.len = bits::<32>(0);
         self.m_use.data.next.follows = false;
         self.m_use.data.next.none = false;
-        self.from.s.valid.next = self.issues.val() & self.begins.q.val();
-        self.from.s.data.next.queue = self.whose.val();
+        self.orders.s.valid.next = self.issues.val() & self.begins.q.val();
+        self.orders.s.data.next.queue = self.whose.val();
+        self.orders.s.data.next.fills = self.summed.val();
+        self.orders.s.data.next.start = self.sum_from.q.val();
+        self.orders.s.data.next.at = self.sum_at.q.val();
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
         self.told.next.lost = false;
@@ -370,13 +401,26 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             Drain::Head => {
                 self.row.d.next = self.frame_row.val();
                 self.left.d.next = self.chain.q.val().len;
+                self.drain.d.next = Drain::Asks;
+            }
+            Drain::Asks => {
+                self.asks.d.next = self.head.y.val();
+                self.drain.d.next = Drain::Sum;
+            }
+            Drain::Sum => {
+                self.sum_from.d.next = self.place_words.val().get_bits::<16>(0);
+                self.sum_at.d.next = bit_cast::<17, 16>(self.place_words.val().get_bits::<16>(0)) + bit_cast::<17, 16>(self.place_words.val().get_bits::<16>(16));
+                self.drain.d.next = Drain::Bound;
+            }
+            Drain::Bound => {
+                self.beyond.d.next = self.sum_end.val() > bit_cast::<17, 14>(self.chain.q.val().len);
                 self.drain.d.next = Drain::Judge;
             }
             Drain::Judge => {
-                // Nothing that a header may ask for has been offered.
+                // Segments are not offered; a checksum if the driver has taken it.
                 self.begins.d.next = true;
                 self.drain.d.next = Drain::Rows;
-                if self.asks.val().get_bit(0) | self.kind.val().any() {
+                if self.kind.val().any() | (self.summed.val() & (self.beyond.q.val() | !self.chain.q.val().sums)) {
                     self.chain.d.next.cause = bits::<5>(VirtioCause::BadOffload as u64);
                     self.drain.d.next = Drain::Give;
                 }
