@@ -4,7 +4,7 @@ use super::testing::packet;
 use super::verify::Verify;
 use crate::msg::{L4Order, L4Verdict, VqNotify};
 use crate::tb::{AxisSink, AxisSource, Fields, Rng, Sink, Source, Tb};
-use ferric_model::net::sums::{finish, sum};
+use ferric_model::net::sums::{finish, pseudo, sum};
 use ferric_model::virtio::offload::Offload;
 use ferric_model::virtio::queue::Ticket;
 use ferric_model::virtio::transmit::Frame;
@@ -293,5 +293,62 @@ fn every_bit_of_a_packet_counts() {
             b.settle();
         }
         assert!(b.summed > bits / 8 && b.summed < bits, "{} of {bits} bits are in the sum alone", b.summed);
+    }
+}
+
+/// A packet without a tag whose sum is right by its first two bytes, wherever its checksum stands, if it has so many.
+fn right(six: bool, protocol: u8, mut body: Vec<u8>) -> Vec<u8> {
+    let addresses: Vec<u8> = (1..=if six { 32 } else { 8 }).collect();
+    let (src, dst) = addresses.split_at(addresses.len() / 2);
+    if body.len() >= 2 {
+        body[..2].fill(0);
+        let found = finish(sum(pseudo(src, dst, protocol, body.len() as u32), &body));
+        body[..2].copy_from_slice(&found.to_be_bytes());
+    }
+    let mut frame = vec![2; 12];
+    if six {
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, body.len() as u8, protocol, 64]);
+        frame.extend(&addresses);
+    } else {
+        let mut ip = vec![0x45, 0, 0, 20 + body.len() as u8, 0, 0, 0x40, 0, 64, protocol, 0, 0];
+        ip.extend(&addresses);
+        let found = finish(sum(0, &ip));
+        ip[10..12].copy_from_slice(&found.to_be_bytes());
+        frame.extend([8, 0]);
+        frame.extend(ip);
+    }
+    frame.extend(body);
+    frame
+}
+
+/// What a sum does not tell: packets that are shorter than their header, UDP without a checksum, frames that end before their packet does, in zeros that add nothing, and padding.
+#[test]
+fn borders_of_a_verdict() {
+    for width in [64, 512] {
+        let mut b = Judge::new(width, 16, 0);
+        for (six, protocol) in [(false, 6), (false, 17), (true, 6), (true, 17), (true, 58)] {
+            for length in 0..30 {
+                for none in [true, false] {
+                    let mut body = b.tb.rng().bytes(length);
+                    if length >= 8 && protocol == 17 {
+                        body[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+                        body[6..8].copy_from_slice(if none { &[0, 0] } else { &[0, 1] });
+                    }
+                    b.offer(right(six, protocol, body));
+                }
+            }
+            // The last 70 bytes are zeros.
+            let mut body = vec![0; 90];
+            (body[5], body[7]) = (90, 1);
+            let frame = right(six, protocol, body);
+            for cut in 0..frame.len() {
+                b.offer(frame[..=cut].to_vec());
+            }
+            for padding in 0..20 {
+                b.offer([&frame[..], &vec![0xa5; padding]].concat());
+            }
+            b.settle();
+        }
+        assert!(b.right > 150, "{} right", b.right);
     }
 }

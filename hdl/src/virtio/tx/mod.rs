@@ -1,15 +1,19 @@
 //! Transmit: the bytes of a chain become a frame. See README.md.
 
+pub mod asks;
+pub mod owed;
+
 use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{L4Order, PayCmd, PayDone, VqPiece, VqTold, VqUse};
 use crate::prim::keep_mask::LenMask;
 use crate::prim::lane_ram::LaneRam;
-use crate::prim::pack::{Gather, Slice};
 use crate::prim::ram::RamAsync;
 use crate::prim::sum::Sum;
 use crate::stream::{AxisFifo, MsgSlice};
+use asks::Asks;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use owed::Owed;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -29,11 +33,6 @@ const PAGE: u64 = 1 << LG_PAGE;
 const FRAME: u64 = 64;
 const HEADER: u64 = super::HEADER;
 const START: u64 = FRAME - HEADER;
-/// Where the header says what is wanted (VIRTIO 1.3, 5.1.6): flags and kind of segmentation; from which byte on the checksum counts, and where it stands from there on.
-const ASKS: u64 = START;
-const SUM: u64 = START + 6;
-/// Bytes of a checksum.
-const SUM_BYTES: u64 = 2;
 /// Bytes of the shortest and of the longest chain: a header and an Ethernet header; a header and the longest frame of the port.
 const SHORTEST: u64 = HEADER + 14;
 const LONGEST: u64 = HEADER + super::LONGEST;
@@ -116,25 +115,13 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     over: DFF<Bit>,
     next_at: Sum<64>,
     chains: RamAsync<Chain, LS>,
-    /// Reads of each slot that have not been answered; one has failed.
-    owed: [DFF<Bits<10>>; S],
-    failed: [DFF<Bit>; S],
+    owed: Owed<LS, S>,
     /// Slots that are taken, or promised to a chain on its way.
     promised: DFF<Bits<8>>,
-    quiet: Gather<S>,
-    spoilt: Gather<S>,
     ready: DFF<Bit>,
     buffer: LaneRam<W, K, A>,
     chain: DFF<Chain>,
-    #[init(Slice::new(8 * (ASKS as usize % K)))]
-    head: Slice<W, 16>,
-    #[init(Slice::new(8 * (SUM as usize % K)))]
-    places: Slice<W, 32>,
-    /// The header's flags and kind of segmentation; where the checksum begins and stands; what is not offered is asked for.
-    asks: DFF<Bits<16>>,
-    sum_from: DFF<Bits<16>>,
-    sum_at: DFF<Bits<17>>,
-    beyond: DFF<Bit>,
+    asks: Asks<W, K>,
     row: DFF<Bits<A>>,
     left: DFF<Bits<14>>,
     /// The frame's first row is the next.
@@ -144,11 +131,9 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     shows_keep: DFF<Bits<K>>,
     mask: LenMask<K, 14>,
     out: AxisFifo<W, K, 4>,
-    #[init(std::array::from_fn(|i| Constant::new((i as u64).into())))]
-    numbers: [Constant<Bits<LS>>; S],
-    #[init(Constant::new((ASKS >> LK).to_bits()))]
+    #[init(Constant::new((asks::FLAGS >> LK).to_bits()))]
     head_row: Constant<Bits<A>>,
-    #[init(Constant::new((SUM >> LK).to_bits()))]
+    #[init(Constant::new((asks::SUM >> LK).to_bits()))]
     sum_row: Constant<Bits<A>>,
     #[init(Constant::new((FRAME >> LK).to_bits()))]
     frame_row: Constant<Bits<A>>,
@@ -171,19 +156,12 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     rest: Signal<Local, Bits<32>>,
     vast: Signal<Local, Bits<32>>,
     sends: Signal<Local, Bit>,
-    answered: Signal<Local, Bit>,
-    answered_slot: Signal<Local, Bits<8>>,
     total: Signal<Local, Bits<18>>,
     cause: Signal<Local, Bits<5>>,
-    place_words: Signal<Local, Bits<32>>,
-    kind: Signal<Local, Bits<7>>,
-    summed: Signal<Local, Bit>,
-    sum_end: Signal<Local, Bits<17>>,
     issues: Signal<Local, Bit>,
     base: Signal<Local, Bits<A>>,
     dst: Signal<Local, Bits<18>>,
     waits: Signal<Local, Bit>,
-    spoils: Signal<Local, Bit>,
     whose: Signal<Local, Bits<16>>,
     header: Signal<Local, Bits<14>>,
 }
@@ -192,11 +170,13 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
 impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: usize, const A: usize> Logic for Tx<W, K, LK, LS, S, A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, begins, shows, shows_last, shows_keep, promised, asks, sum_from, sum_at, beyond);
-        clock!(self, clock, pieces, orders, chains, buffer, out);
+        dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, begins, shows, shows_last, shows_keep, promised);
+        clock!(self, clock, pieces, orders, owed, chains, buffer, asks, out);
         self.pieces.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
+        self.owed.reset.next = self.reset.val();
+        MsgSink::<PayDone>::link(&mut self.s_pay_done, &mut self.owed.s_done);
         MsgSink::<VqPiece>::link(&mut self.s_piece, &mut self.pieces.s);
         AxisSrc::<W, K>::link(&mut self.m_frame, &mut self.out.m);
         MsgSrc::<L4Order>::link(&mut self.m_order, &mut self.orders.m);
@@ -302,39 +282,13 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             }
         }
 
-        // ---- Reads that are out ----
-        self.s_pay_done.ready.next = true;
-        self.answered.next = self.s_pay_done.valid.val();
-        self.answered_slot.next = self.s_pay_done.data.val().slot;
-        for i in 0..S {
-            self.owed[i].clock.next = self.clock.val();
-            self.failed[i].clock.next = self.clock.val();
-            self.owed[i].d.next = self.owed[i].q.val();
-            self.failed[i].d.next = self.failed[i].q.val();
-            if self.sends.val() & (self.slot.val() == self.numbers[i].val()) {
-                if !(self.answered.val() & (self.answered_slot.val().get_bits::<LS>(0) == self.numbers[i].val())) {
-                    self.owed[i].d.next = self.owed[i].q.val() + 1;
-                }
-            } else if self.answered.val() & (self.answered_slot.val().get_bits::<LS>(0) == self.numbers[i].val()) {
-                self.owed[i].d.next = self.owed[i].q.val() - 1;
-            }
-            if self.answered.val() & self.s_pay_done.data.val().err & (self.answered_slot.val().get_bits::<LS>(0) == self.numbers[i].val()) {
-                self.failed[i].d.next = true;
-            }
-            if (self.fill.q.val() == Fill::Idle) & (self.off.q.val() == START) & (self.slot.val() == self.numbers[i].val()) & self.open.val() {
-                self.failed[i].d.next = false;
-            }
-            if self.reset.val() {
-                self.owed[i].d.next = bits::<10>(0);
-                self.failed[i].d.next = false;
-            }
-            self.quiet.x[i].next = !self.owed[i].q.val().any();
-            self.spoilt.x[i].next = self.failed[i].q.val();
-        }
+        self.owed.sends.next = self.sends.val();
+        self.owed.slot.next = self.slot.val();
+        self.owed.renews.next = (self.fill.q.val() == Fill::Idle) & (self.off.q.val() == START) & self.open.val();
+        self.owed.of.next = self.oldest.val();
 
         // ---- Drain: the oldest sealed slot, when all its bytes are there ----
-        self.waits.next = self.used_slots.val().any() & self.quiet.y.val().get_bit(self.oldest.val().index());
-        self.spoils.next = self.spoilt.y.val().get_bit(self.oldest.val().index());
+        self.waits.next = self.used_slots.val().any() & self.owed.quiet.val();
         self.ready.d.next = self.waits.val() & (self.drain.q.val() == Drain::Wait);
         self.chains.read_addr.next = self.oldest.val();
         self.base.next = bit_cast::<A, LS>(self.oldest.val()) << self.lg_rows.val();
@@ -345,13 +299,11 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         if self.drain.q.val() == Drain::Asks {
             self.buffer.raddr.next = self.base.val() | self.sum_row.val();
         }
-        self.head.x.next = self.buffer.rdata.val();
-        self.places.x.next = self.buffer.rdata.val();
-        self.place_words.next = self.places.y.val();
-        self.summed.next = self.asks.q.val().get_bit(0);
-        self.kind.next = self.asks.q.val().get_bits::<7>(8);
-        // Both bytes of the checksum are in the frame.
-        self.sum_end.next = self.sum_at.q.val() + SUM_BYTES;
+        self.asks.row.next = self.buffer.rdata.val();
+        self.asks.flags.next = self.drain.q.val() == Drain::Asks;
+        self.asks.sums.next = self.drain.q.val() == Drain::Sum;
+        self.asks.len.next = self.chain.q.val().len;
+        self.asks.offered.next = self.chain.q.val().sums;
         self.mask.len.next = self.left.q.val();
         self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM) & (self.orders.s.ready.val() | !self.begins.q.val());
         self.shows.d.next = self.issues.val();
@@ -370,10 +322,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.m_use.data.next.follows = false;
         self.m_use.data.next.none = false;
         self.orders.s.valid.next = self.issues.val() & self.begins.q.val();
+        self.orders.s.data.next = self.asks.order.val();
         self.orders.s.data.next.queue = self.whose.val();
-        self.orders.s.data.next.fills = self.summed.val();
-        self.orders.s.data.next.start = self.sum_from.q.val();
-        self.orders.s.data.next.at = self.sum_at.q.val();
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
         self.told.next.lost = false;
@@ -393,7 +343,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                 self.drain.d.next = Drain::Head;
                 if self.chain.q.val().cause.any() {
                     self.drain.d.next = Drain::Give;
-                } else if self.spoils.val() {
+                } else if self.owed.failed.val() {
                     self.chain.d.next.cause = bits::<5>(VirtioCause::TxDma as u64);
                     self.drain.d.next = Drain::Give;
                 }
@@ -404,23 +354,18 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                 self.drain.d.next = Drain::Asks;
             }
             Drain::Asks => {
-                self.asks.d.next = self.head.y.val();
                 self.drain.d.next = Drain::Sum;
             }
             Drain::Sum => {
-                self.sum_from.d.next = self.place_words.val().get_bits::<16>(0);
-                self.sum_at.d.next = bit_cast::<17, 16>(self.place_words.val().get_bits::<16>(0)) + bit_cast::<17, 16>(self.place_words.val().get_bits::<16>(16));
                 self.drain.d.next = Drain::Bound;
             }
             Drain::Bound => {
-                self.beyond.d.next = self.sum_end.val() > bit_cast::<17, 14>(self.chain.q.val().len);
                 self.drain.d.next = Drain::Judge;
             }
             Drain::Judge => {
-                // Segments are not offered; a checksum if the driver has taken it.
                 self.begins.d.next = true;
                 self.drain.d.next = Drain::Rows;
-                if self.kind.val().any() | (self.summed.val() & (self.beyond.q.val() | !self.chain.q.val().sums)) {
+                if self.asks.bad.val() {
                     self.chain.d.next.cause = bits::<5>(VirtioCause::BadOffload as u64);
                     self.drain.d.next = Drain::Give;
                 }
