@@ -296,9 +296,9 @@ fn every_bit_of_a_packet_counts() {
     }
 }
 
-/// A packet without a tag whose sum is right by its first two bytes, wherever its checksum stands, if it has so many.
-fn right(six: bool, protocol: u8, mut body: Vec<u8>) -> Vec<u8> {
-    let addresses: Vec<u8> = (1..=if six { 32 } else { 8 }).collect();
+/// A packet without a tag, to an address that ends with `last`, whose sum is right by its first two bytes, wherever its checksum stands, if it has so many.
+fn right(six: bool, protocol: u8, last: [u8; 2], mut body: Vec<u8>) -> Vec<u8> {
+    let addresses: Vec<u8> = (1..=if six { 30 } else { 6 }).chain(last).collect();
     let (src, dst) = addresses.split_at(addresses.len() / 2);
     if body.len() >= 2 {
         body[..2].fill(0);
@@ -334,18 +334,24 @@ fn borders_of_a_verdict() {
                         body[4..6].copy_from_slice(&(length as u16).to_be_bytes());
                         body[6..8].copy_from_slice(if none { &[0, 0] } else { &[0, 1] });
                     }
-                    b.offer(right(six, protocol, body));
+                    b.offer(right(six, protocol, [7, 8], body));
                 }
             }
             // The last 70 bytes are zeros.
             let mut body = vec![0; 90];
             (body[5], body[7]) = (90, 1);
-            let frame = right(six, protocol, body);
+            let frame = right(six, protocol, [7, 8], body);
             for cut in 0..frame.len() {
                 b.offer(frame[..=cut].to_vec());
             }
             for padding in 0..20 {
                 b.offer([&frame[..], &vec![0xa5; padding]].concat());
+            }
+            // Sums that end with a carry.
+            for last in [[0xff, 0xff], [0xff, 0xfe], [0, 0]] {
+                let mut body = b.tb.rng().bytes(40);
+                body[4..6].copy_from_slice(&[0, 40]);
+                b.offer(right(six, protocol, last, body));
             }
             b.settle();
         }
