@@ -2,12 +2,12 @@
 
 use crate::prim::keep_mask::KeepMask;
 use crate::prim::sized::Delay;
-use crate::prim::word_sum::{WordSum, WORD_SUM_LATENCY};
+use crate::prim::word_sum::{WordTree, WORD_TREE_LATENCY};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Cycles from a beat to its words, folded once.
-const TO_SUM: usize = 1 + WORD_SUM_LATENCY + 1;
+const TO_SUM: usize = 1 + WORD_TREE_LATENCY + 1;
 /// Cycles from a frame's last beat to its sum: its words, the running sum, twice its carries.
 pub const LATENCY: usize = TO_SUM + 3;
 
@@ -35,7 +35,7 @@ pub struct Total<const W: usize, const K: usize> {
     /// Sum of the bytes that counted from the first beat to that of [`LATENCY`] cycles before, two to a word, the one in the lower lane the lower one; carries are added in. 0 only if all are.
     pub sum: Signal<Out, Bits<16>>,
     mask: KeepMask<W, K>,
-    words: WordSum<W>,
+    words: WordTree<W>,
     #[init(Delay::new(TO_SUM))]
     starts: Delay<Start>,
     masked: DFF<Bits<W>>,
