@@ -28,6 +28,8 @@ const LG_RESULTS: usize = 5;
 const ROOM: u64 = 16;
 /// Cycles from a beat of the frame to its place in the list of those that may leave.
 const TO_RESULT: usize = LATENCY;
+/// Cycles behind a reset in which what was on its way comes out.
+const DRAINED: usize = TO_RESULT + 2;
 /// The checksum whose inverse, zero, would mean to UDP that there is none (RFC 768): it stays as it is.
 const NO_SUM: u64 = 0xffff;
 
@@ -246,7 +248,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LR: usize> Logic for
             self.quiet.d.next = self.quiet.q.val() - 1;
         }
         if self.reset.val() {
-            self.quiet.d.next = bits::<4>((TO_RESULT + 2) as u64);
+            self.quiet.d.next = bits::<4>(DRAINED as u64);
             self.inside.d.next = false;
             self.count.d.next = bits::<LR>(0);
             self.given.d.next = false;

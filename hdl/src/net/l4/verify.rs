@@ -24,6 +24,8 @@ const LG_HELD: usize = 4;
 /// log2 of the verdicts that nobody has taken. Below this level none is in the way of another: each beat on its way to a sum may be a frame.
 const LG_VERDICTS: usize = 5;
 const ROOM: u64 = 16;
+/// Cycles behind a reset in which what was on its way comes out.
+const DRAINED: usize = LATENCY + 2;
 /// Sum of a packet whose checksum is right.
 const RIGHT: u64 = 0xffff;
 
@@ -180,7 +182,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Verify<W, K, LK>
             self.quiet.d.next = self.quiet.q.val() - 1;
         }
         if self.reset.val() {
-            self.quiet.d.next = bits::<4>((LATENCY + 2) as u64);
+            self.quiet.d.next = bits::<4>(DRAINED as u64);
             self.inside.d.next = false;
             self.comes.d.next = false;
         }
