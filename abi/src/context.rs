@@ -382,7 +382,8 @@ macro_rules! context_records {
             merged: bool[1] "MRG_RXBUF has been negotiated: a received frame may take several chains.";
             function: u16[12] "Owning PCI function.";
             given_up: bool[1] "What is in stock is being given up, or has been: once, until this word is written again.";
-            rsvd0: u16[11] "Zero.";
+            sums: bool[1] "Checksums are offloaded: of a transmit queue CSUM has been negotiated, of a receive queue GUEST_CSUM.";
+            rsvd0: u16[10] "Zero.";
             taken: u16[16] "Chains taken since the line was written, modulo 65,536, and one when what is in stock is given up; heads that were none do not count.";
             rsvd1: u16[16] "Zero.";
         }

@@ -214,21 +214,29 @@ messages! {
     /// What is to change: `rate` in bytes per 256 ticks, `window` in bytes, `path` the index of one of its paths; 0 leaves as it is.
     CcUpdate { context: 24, rate: 32, window: 32, path: 8, }
 
+    // ---- transport checksums -----------------------------------------------------------------------------------------
+    /// What a frame on its way out wants: with `fills` the checksum of all bytes from `start` on, as they stand, at byte `at`. `queue` leaves with it.
+    L4Order { queue: 16, fills: 1, start: 16, at: 17, }
+    /// What a received frame's headers say of its transport checksum: whether it `checks` if the `size` bytes from byte `start` on, and `seed`, sum up to all ones. `seed` has a carry in bit 16.
+    L4Packet { checks: 1, start: 8, size: 16, seed: 17, }
+    /// The transport checksum of a frame, and IPv4's, are there and right: `good`; `checked`: all but the sum was such that it could be.
+    L4Verdict { good: 1, checked: 1, }
+
     // ---- virtio ----------------------------------------------------------------------------------------------------
     /// A queue of the virtio engine may have something to do.
     VqNotify { queue: 16, }
-    /// A head that has been found in an available ring, below its size; `desc` is the ring's address. Of a `packed` ring: the place `head` under the wrap counter `wrap`, where a chain may begin.
-    VqHead { queue: 16, function: 12, receive: 1, indirect: 1, merged: 1, packed: 1, wrap: 1, desc: 64, size: 16, head: 16, }
+    /// A head that has been found in an available ring, below its size; `desc` is the ring's address. `sums`: checksums are offloaded (`VqAvail`). Of a `packed` ring: the place `head` under the wrap counter `wrap`, where a chain may begin.
+    VqHead { queue: 16, function: 12, receive: 1, indirect: 1, merged: 1, sums: 1, packed: 1, wrap: 1, desc: 64, size: 16, head: 16, }
     /// What is at that place of a packed ring: `none`, no chain is available there; `lost`, one of which nobody knows where it ends; else a chain of `slots` descriptors of the ring. But for
     /// `none` its end has still to be shown.
     VqWalked { none: 1, lost: 1, slots: 16, }
     /// A buffer of a chain, `len` bytes, not 0; or, `ends`, the chain is over: `id` is what is to be given back, `total` its bytes (all ones: 2^18 - 1 or more), `cause` the
     /// `VirtioCause` for which it may not be used, or 0; `slots`: descriptors of a packed ring that it takes, 0: it is lost.
-    VqPiece { queue: 16, function: 12, merged: 1, id: 16, slots: 16, ends: 1, cause: 5, total: 18, addr: 64, len: 32, }
+    VqPiece { queue: 16, function: 12, merged: 1, sums: 1, id: 16, slots: 16, ends: 1, cause: 5, total: 18, addr: 64, len: 32, }
     /// To the stock: a chain of a receive queue is asked for, so many behind the oldest (`ahead`), or the oldest is taken out (`pop`): its buffers follow, unless it is to be thrown away (`mute`).
     VqTake { queue: 16, pop: 1, mute: 1, ahead: 8, }
-    /// A chain in stock. `bad`: it has no buffers, and is only to be given back. `merged`: a frame may take several.
-    VqChain { valid: 1, bad: 1, merged: 1, id: 16, slots: 16, function: 12, total: 18, count: 8, }
+    /// A chain in stock. `bad`: it has no buffers, and is only to be given back. `merged`: a frame may take several. `sums`: the driver takes the device's word for a checksum.
+    VqChain { valid: 1, bad: 1, merged: 1, sums: 1, id: 16, slots: 16, function: 12, total: 18, count: 8, }
     /// A received frame for a queue, `len` bytes in buffer `handle`.
     VqFrame { queue: 16, handle: 12, len: 14, }
     /// A chain is done with, `len` bytes have been written into it. `follows`: the driver may not see it before the next one of its queue. `none`: it is no chain, and is only counted. `slots`: descriptors of a packed ring that it takes; 0: the chain is lost, and only counted.

@@ -6,6 +6,7 @@ use crate::card::{self, Card, CARDS};
 use crate::emit::emit;
 use crate::memory_target::{self, Target};
 use crate::net::icrc::IcrcPipe;
+use crate::net::l4;
 use crate::prim::leaves::leaves;
 use crate::rdma::atomics::Atomics;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
@@ -172,6 +173,10 @@ pub fn tops() -> &'static [Top] {
             "uet_transmit" None, Transmit::<5, 9, 8, 14, 11, 10, 7>::default();
             "uet_kept" None, Kept::<10, 11>::default();
             "uet_receive" None, Receive::<10, 9, 13, 11, 12>::default();
+            "l4_fill_w64" 64, l4::fill::Fill::<64, 8, 3, 11>::default();
+            "l4_fill_w512" 512, l4::fill::Fill::<512, 64, 6, 8>::default();
+            "l4_verify_w64" 64, l4::verify::Verify::<64, 8, 3>::default();
+            "l4_verify_w512" 512, l4::verify::Verify::<512, 64, 6>::default();
             "virtio_queue_w64" 64, virtio::queue::Queue::<3>::default();
             "virtio_queue_w512" 512, virtio::queue::Queue::<5>::default();
             "virtio_walk" None, virtio::walk::Walk::default();

@@ -3,6 +3,7 @@
 use super::{hold, note, put, queue, rx, steer, stock, tx, used, walk};
 use crate::assembly::Assembly;
 use crate::host::{dma_rd, dma_wr};
+use crate::net::l4;
 use crate::rdma::mover;
 use crate::stream::arb;
 use rust_hdl::prelude::*;
@@ -36,9 +37,9 @@ const LG_NARROW_FUNCTIONS: usize = LG_NARROW;
 /// The engine of a card with a data path of 64 bits or 512. Whoever offers a frame says its queue.
 pub fn engine(width: usize) -> Assembly {
     let mut a = bare(width);
-    a.expose("m_frame", "tx.m_frame");
-    a.expose("m_from", "tx.m_from");
-    a.expose("s_frame", "hold.s_frame");
+    a.expose("m_frame", "l4_fill.m_frame");
+    a.expose("m_from", "l4_fill.m_from");
+    a.expose("s_frame", "l4_verify.s_frame");
     a.expose("s_to", "hold.s_to");
     a
 }
@@ -53,20 +54,20 @@ pub fn steered(width: usize) -> Assembly {
     a
 }
 
-/// What stands between the port and `hold`, and between `tx` and the port. Parameters: [`steer::Steer`].
+/// What stands between the port and `l4_verify`, and between `l4_fill` and the port. Parameters: [`steer::Steer`].
 fn steering<const W: usize, const K: usize, const LF: usize, const LQ: usize, const LM: usize, const LV: usize, const LP: usize, const LY: usize>(a: &mut Assembly) {
     a.instance("steer", steer::Steer::<W, K, LF, LQ, LM, LV, LP, LY>::default).waits(steer::WAITS);
     a.instance("note", note::Note::<W, K>::default).waits(note::WAITS);
     a.expose("s_frame", "steer.s_frame");
     a.expose("s_for", "steer.s_for");
-    a.join("steer.m_frame", "hold.s_frame");
+    a.join("steer.m_frame", "l4_verify.s_frame");
     a.join("steer.m_to", "hold.s_to");
     a.expose("s_steer", "steer.s_ctl");
     a.expose("m_steer", "steer.m_ctl");
     a.expose("dropped", "steer.dropped");
     a.expose("dropped_valid", "steer.dropped_valid");
-    a.join("tx.m_frame", "note.s_frame");
-    a.join("tx.m_from", "note.s_from");
+    a.join("l4_fill.m_frame", "note.s_frame");
+    a.join("l4_fill.m_from", "note.s_from");
     a.join("note.m_note", "steer.s_note");
     a.expose("m_frame", "note.m_frame");
     a.expose("m_from", "note.m_from");
@@ -92,6 +93,9 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.instance("tx", tx::Tx::<W, K, LK, LG_SENT, { 1 << LG_SENT }, AT>::default).waits(tx::WAITS);
     a.instance("rx", rx::Rx::<LQ>::default).waits(rx::WAITS);
     a.instance("hold", hold::Hold::<W, K, LK, LG_HELD, { 1 << LG_HELD }, R, AH>::default).waits(hold::WAITS);
+    // A slot's rows are those of the longest frame, and some.
+    a.instance("l4_fill", l4::fill::Fill::<W, K, LK, R>::default).waits(l4::fill::WAITS);
+    a.instance("l4_verify", l4::verify::Verify::<W, K, LK>::default).waits(l4::verify::WAITS);
     a.instance("mover", mover::Mover::<W, K, LK>::default).waits(mover::WAITS);
     a.instance("used", used::Used::<LQ>::default).waits(used::WAITS);
     a.instance("uses", crate::stream::MsgArb::<crate::msg::VqUse, 2>::default).waits(arb::WAITS);
@@ -113,6 +117,11 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.join("stock.m_room", "queue.s_room");
     a.join("stock.m_refill", "queue.s_refill");
     // Frames out, frames in.
+    a.join("tx.m_frame", "l4_fill.s_frame");
+    a.join("tx.m_order", "l4_fill.s_order");
+    a.optional("l4_fill.too_long"); // there is no such frame
+    a.join("l4_verify.m_frame", "hold.s_frame");
+    a.join("l4_verify.m_verdict", "rx.s_verdict");
     a.join("hold.m_frame", "rx.s_frame");
     a.join("stock.m_bad", "rx.s_bad");
     a.join("queue.m_give_up", "rx.s_give_up");

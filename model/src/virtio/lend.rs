@@ -49,9 +49,10 @@ impl Device {
         self.queues.get_mut(usize::from(queue)).and_then(|q| q.engine.as_mut()).is_some_and(|engine| std::mem::take(&mut engine.pending))
     }
 
-    /// Features that the ring of a data queue has: its borrower wants to know of EVENT_IDX, INDIRECT_DESC and their like.
+    /// Features that the ring of a data queue has, and what its frames are made of: its borrower wants to know of EVENT_IDX, INDIRECT_DESC, CSUM and their like.
     pub fn ring_features(&self) -> u64 {
-        self.features & (feature::EVENT_IDX | feature::INDIRECT_DESC | feature::RING_PACKED | feature::MRG_RXBUF)
+        let frames = feature::CSUM | feature::GUEST_CSUM | feature::MRG_RXBUF;
+        self.features & (feature::EVENT_IDX | feature::INDIRECT_DESC | feature::RING_PACKED | frames)
     }
 
     /// The borrower has given chains back, and the driver wants to know.

@@ -27,7 +27,7 @@ impl Role {
 }
 
 /// Names a frame that has left a transmit queue and whose chain is still in hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// Its queue.
     pub queue: u16,

@@ -193,7 +193,8 @@ impl GatewareSeat {
             .with_receive(lent.receive)
             .with_events(events)
             .with_indirect(features & feature::INDIRECT_DESC != 0)
-            .with_merged(features & feature::MRG_RXBUF != 0);
+            .with_merged(features & feature::MRG_RXBUF != 0)
+            .with_sums(features & if lent.receive { feature::GUEST_CSUM } else { feature::CSUM } != 0);
         match task {
             Task::Begin => Self::row(Table::Used, n, &used.with_enabled(true).0, USED_ENABLED).chain(Self::row(Table::Avail, n, &avail.with_enabled(true).0, AVAIL_ENABLED)).collect(),
             // The last word of each.

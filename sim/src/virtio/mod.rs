@@ -37,7 +37,9 @@ const FULL_DUPLEX: u8 = 1;
 pub const MOST_PAIRS: u16 = (pci::MSIX_VECTORS - 1) / 2;
 
 /// Features of a function whose rings are run by gateware.
-const IN_GATEWARE: u64 = feature::MTU
+const IN_GATEWARE: u64 = feature::CSUM
+    | feature::GUEST_CSUM
+    | feature::MTU
     | feature::MAC
     | feature::STATUS
     | feature::CTRL_VQ

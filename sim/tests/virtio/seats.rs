@@ -1,7 +1,7 @@
 //! What holds whoever sits in the function's place: the golden model, or the gateware's engine.
 use super::guest::*;
 use super::packed::packed_rings;
-use super::whole;
+use super::{tcp, whole, PEER};
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::csr;
 use ferric_abi::virtio::net::control;
@@ -248,8 +248,36 @@ fn pairs_of_queues(served: &Served) {
     served.assert_given_back();
 }
 
+/// A checksum is filled in, one behind the frame is not; whether one is right is said of a frame that comes, to drivers who have asked for that.
+fn checksums(served: &Served) {
+    for taken in [served.taken, served.taken & !(feature::CSUM | feature::GUEST_CSUM | feature::HOST_TSO4)] {
+        let offloaded = taken & feature::CSUM != 0;
+        let mut guest = Guest::connect(served);
+        guest.begin(taken);
+        guest.offer(4, 2048);
+        let before = served.server.network(1).device.of(VirtioCause::BadOffload);
+        let ordered = NetHeader::default().with_needs_csum(true).with_csum_start(34).with_csum_offset(16);
+        guest.transmit(ordered, &tcp(PEER, 100));
+        guest.transmit(ordered.with_csum_start(153), &tcp(PEER, 100));
+        guest.transmit(NetHeader::default(), &tcp(PEER, 101));
+        if offloaded {
+            assert_eq!(served.received(), whole(PEER, 100));
+        }
+        assert_eq!(served.received(), tcp(PEER, 101), "it leaves as it is");
+        assert_eq!(served.server.network(1).device.of(VirtioCause::BadOffload), before + if offloaded { 1 } else { 2 });
+        let mut wrong = whole(served.mac, 500);
+        wrong[100] ^= 1;
+        for (frame, right) in [(whole(served.mac, 500), true), (wrong, false)] {
+            served.send(&frame);
+            let header = NetHeader::default().with_num_buffers(1).with_data_valid(right && offloaded);
+            assert_eq!(guest.received(), (header, frame));
+        }
+    }
+}
+
 fn all_of_it(served: impl Fn(u16) -> Served) {
     both_ways(&served(1));
+    checksums(&served(1));
     long_echoes(&served(1));
     frames_at_the_beginning(&served(1));
     bursts(&served(1));

@@ -66,10 +66,11 @@ act_cards() {
 # Every setting of what the function does for the driver: the sums of what comes and goes are right, whoever makes them.
 act_offload() {
   k=0
-  while [ $k -lt 16 ]; do
+  kinds=${kinds:-tx,sg,rx,tso}
+  while [ $k -lt $((1 << $(echo "$kinds" | tr , '\n' | wc -l))) ]; do
     set --
     b=0
-    for what in tx sg rx tso; do
+    for what in $(echo "$kinds" | tr , ' '); do
       [ $((k >> b & 1)) = 1 ] && on=on || on=off
       set -- "$@" $what $on
       b=$((b + 1))

@@ -10,14 +10,14 @@ use rust_hdl::prelude::*;
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s_frame", &["s_from", "m_frame", "m_note"]),
-    // There is a place for the queue of every frame that `tx` can have said and not shown.
+    // There is a place for the queue of every frame that `net/l4` can have said and not shown.
     ("s_from", &["m_from"]),
     ("m_frame", &["s_frame"]),
     ("m_from", &["s_from"]),
     ("m_note", &["s_frame", "s_from"]),
 ];
 
-/// log2 of the frames whose queue is known and whose headers are not: `tx` has 16 beats on their way out.
+/// log2 of the frames whose queue is known and whose headers are not: `net/l4` has a few beats on their way out.
 const LG_QUEUES: usize = 5;
 
 /// A path of `W` bits. Frames and their queues pass; of each that has a flow goes a note.

@@ -159,6 +159,7 @@ impl Logic for Ring {
         self.m_head.data.next.receive = self.row.val().receive;
         self.m_head.data.next.indirect = self.row.val().indirect;
         self.m_head.data.next.merged = self.row.val().merged;
+        self.m_head.data.next.sums = self.row.val().sums;
         self.m_head.data.next.packed = false;
         self.m_head.data.next.wrap = false;
         self.m_head.data.next.desc = self.row.val().desc;

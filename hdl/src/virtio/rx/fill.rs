@@ -13,6 +13,8 @@ const PAGE: u64 = 1 << LG_PAGE;
 const DIRECT: u64 = 8;
 /// The byte of the header in which the number of buffers begins. It is below 256, so that its second byte is 0.
 const BUFFERS: u64 = 10;
+/// The first byte of the header: the checksum has been verified (VIRTIO 1.3, 5.1.6: VIRTIO_NET_HDR_F_DATA_VALID).
+const DATA_VALID: u64 = 2;
 /// What is left when it is the last.
 const LAST: u64 = 1;
 
@@ -39,6 +41,8 @@ pub struct Fill {
     pub handle: Signal<In, Bits<12>>,
     /// Chains that the frame is in, as its header says.
     pub chains: Signal<In, Bits<7>>,
+    /// Its checksum has been verified, as its header says.
+    pub sound: Signal<In, Bit>,
     /// Its next chain, of `count` buffers, which come on `s_piece`: until `done`.
     pub goes: Signal<In, Bit>,
     pub count: Signal<In, Bits<8>>,
@@ -137,6 +141,9 @@ impl Logic for Fill {
         self.m_move.data.next.data = bits::<64>(0);
         if (self.at.q.val() <= BUFFERS) & (self.at.q.val() > (BUFFERS - DIRECT) as u64) {
             self.m_move.data.next.data = self.number.val() << self.distance.val();
+        }
+        if !self.at.q.val().any() & self.sound.val() {
+            self.m_move.data.next.data = bits::<64>(DATA_VALID);
         }
         if self.frees.val() {
             self.m_move.data.next.len = bits::<13>(0);

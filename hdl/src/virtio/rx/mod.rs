@@ -3,7 +3,7 @@
 pub mod fill;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{MoveOp, VqChain, VqFrame, VqLooked, VqNotify, VqPiece, VqTake, VqTold, VqUse, WrDone};
+use crate::msg::{L4Verdict, MoveOp, VqChain, VqFrame, VqLooked, VqNotify, VqPiece, VqTake, VqTold, VqUse, WrDone};
 use crate::prim::ram::Ram;
 use crate::stream::MsgSlice;
 use crate::virtio::turns::Turns;
@@ -15,7 +15,8 @@ use rust_hdl::prelude::*;
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // One frame at a time: it waits for looks at its ring, its moves and their answers, never for a guest.
-    ("s_frame", &["m_take", "s_chain", "s_piece", "m_look", "s_looked", "m_move", "s_done", "m_use"]),
+    ("s_frame", &["s_verdict", "m_take", "s_chain", "s_piece", "m_look", "s_looked", "m_move", "s_done", "m_use"]),
+    ("s_verdict", &["s_frame", "m_take", "s_chain", "s_piece", "m_look", "s_looked", "m_move", "s_done", "m_use"]),
     ("s_give_up", &[]), // they merge
     ("s_bad", &[]),
     ("s_chain", &[]),
@@ -70,6 +71,8 @@ pub struct Rx<const LQ: usize> {
     /// Synchronous; not while a write is in flight.
     pub reset: Signal<In, Bit>,
     pub s_frame: MsgSink<VqFrame>,
+    /// Of each frame, whether its checksum is right.
+    pub s_verdict: MsgSink<L4Verdict>,
     /// The stock's: chains of the queue that can only be given back may be the oldest.
     pub s_bad: MsgSink<VqNotify>,
     /// The queue unit's: all chains of the queue are only given back, and behind them goes a use that is none.
@@ -89,6 +92,7 @@ pub struct Rx<const LQ: usize> {
     pub told_valid: Signal<Out, Bit>,
     pub told: Signal<Out, VqTold>,
     frames: MsgSlice<VqFrame>,
+    verdicts: MsgSlice<L4Verdict>,
     bad: Turns<LQ>,
     given_up: Turns<LQ>,
     fill: Fill,
@@ -99,6 +103,7 @@ pub struct Rx<const LQ: usize> {
     carries: DFF<Bit>,
     all: DFF<Bit>,
     frame: DFF<VqFrame>,
+    verified: DFF<Bit>,
     /// Its bytes with its header, a cycle later.
     whole: DFF<Bits<14>>,
     chain: DFF<VqChain>,
@@ -130,10 +135,12 @@ pub struct Rx<const LQ: usize> {
 impl<const LQ: usize> Logic for Rx<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, carries, all, frame, whole, chain, ahead, good, sum, total, looks, dry, known, given, discards, again);
-        clock!(self, clock, frames, bad, given_up, fill, parts);
+        dff_setup!(self, clock, state, carries, all, frame, verified, whole, chain, ahead, good, sum, total, looks, dry, known, given, discards, again);
+        clock!(self, clock, frames, verdicts, bad, given_up, fill, parts);
         self.frames.reset.next = self.reset.val();
+        self.verdicts.reset.next = self.reset.val();
         MsgSink::<VqFrame>::link(&mut self.s_frame, &mut self.frames.s);
+        MsgSink::<L4Verdict>::link(&mut self.s_verdict, &mut self.verdicts.s);
         self.bad.reset.next = self.reset.val();
         self.given_up.reset.next = self.reset.val();
         self.fill.reset.next = self.reset.val();
@@ -153,6 +160,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.given_up.queue.next = bits::<16>(0);
         self.given_up.m.ready.next = false;
         self.frames.m.ready.next = false;
+        self.verdicts.m.ready.next = false;
         // The oldest leaves; any may be looked at.
         self.m_take.valid.next = (self.state.q.val() == State::Look) | (self.state.q.val() == State::Discard) | (self.state.q.val() == State::Take);
         self.m_take.data.next.queue = self.frame.q.val().queue;
@@ -181,6 +189,8 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.fill.whole.next = self.whole.q.val();
         self.fill.handle.next = self.frame.q.val().handle;
         self.fill.chains.next = self.good.q.val();
+        // The device's word counts where the driver takes it.
+        self.fill.sound.next = self.verified.q.val() & self.chain.q.val().sums;
         self.fill.goes.next = self.state.q.val() == State::Fill;
         self.fill.count.next = self.chain.q.val().count;
         self.fill.owner.next = self.chain.q.val().function;
@@ -209,6 +219,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         match self.state.q.val() {
             State::Idle => {
                 self.frame.d.next = self.frames.m.data.val();
+                self.verified.d.next = self.verdicts.m.data.val().good;
                 self.carries.d.next = false;
                 self.all.d.next = false;
                 self.again.d.next = false;
@@ -226,8 +237,9 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                     self.frame.d.next.queue = self.given_up.m.data.val().queue;
                     self.all.d.next = true;
                     self.state.d.next = State::Look;
-                } else if self.frames.m.valid.val() {
+                } else if self.frames.m.valid.val() & self.verdicts.m.valid.val() {
                     self.frames.m.ready.next = true;
+                    self.verdicts.m.ready.next = true;
                     self.carries.d.next = true;
                     self.state.d.next = State::Look;
                 }

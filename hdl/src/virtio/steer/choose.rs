@@ -68,6 +68,11 @@ pub struct Function {
     pub rsvd2: Bits<8>,
 }
 
+/// Bits that none of 2^`lg` indices has.
+fn beyond(lg: usize) -> Bits<16> {
+    (0xffff >> lg << lg).into()
+}
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Wait,
@@ -138,6 +143,17 @@ pub struct Choose<const LF: usize, const LQ: usize, const LM: usize, const LV: u
     both: Signal<Local, Bits<64>>,
     long_line: Signal<Local, Bits<32>>,
     asks_for: Signal<Local, Bits<8>>,
+    /// Which line of its table is asked for; there is no such line.
+    place_asked: Signal<Local, Bits<16>>,
+    stray: Signal<Local, Bit>,
+    #[init(Constant::new(beyond(LF)))]
+    no_function: Constant<Bits<16>>,
+    #[init(Constant::new(beyond(LM)))]
+    no_station: Constant<Bits<16>>,
+    #[init(Constant::new(beyond(LV - LG_WORD)))]
+    no_list: Constant<Bits<16>>,
+    #[init(Constant::new(beyond(LQ)))]
+    no_queue: Constant<Bits<16>>,
     destination: Signal<Local, Bits<48>>,
     vlan: Signal<Local, Bits<12>>,
     vlan_bit: Signal<Local, Bits<5>>,
@@ -173,12 +189,21 @@ impl<const LF: usize, const LQ: usize, const LM: usize, const LV: usize, const L
         // ---- Writes ----
         self.asked.m.ready.next = !self.answers.q.val() & !self.sweeps.q.val();
         self.asks_for.next = self.asked.m.data.val().line.get_bits::<8>(TABLE);
+        self.place_asked.next = self.asked.m.data.val().line.get_bits::<TABLE>(0);
+        self.stray.next = (self.place_asked.val() & self.no_function.val()).any();
+        if self.asks_for.val() == tables::STATIONS {
+            self.stray.next = (self.place_asked.val() & self.no_station.val()).any();
+        } else if (self.asks_for.val() == tables::VLANS) | (self.asks_for.val() == tables::PAIRS) {
+            self.stray.next = (self.place_asked.val() & self.no_list.val()).any();
+        } else if self.asks_for.val() == tables::OWNERS {
+            self.stray.next = (self.place_asked.val() & self.no_queue.val()).any();
+        }
         self.write.d.next = self.asked.m.data.val();
         self.writes.d.next = false;
         if self.asked.m.valid.val() & !self.answers.q.val() & !self.sweeps.q.val() {
             self.answers.d.next = true;
-            self.bad.d.next = !self.asked.m.data.val().write | (self.asks_for.val() >= tables::COUNT);
-            self.writes.d.next = self.asked.m.data.val().write;
+            self.bad.d.next = !self.asked.m.data.val().write | (self.asks_for.val() >= tables::COUNT) | self.stray.val();
+            self.writes.d.next = self.asked.m.data.val().write & !self.stray.val();
         }
         self.m_ctl.valid.next = self.answers.q.val();
         self.m_ctl.data.next.data = bits::<32>(0);

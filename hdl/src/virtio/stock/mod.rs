@@ -172,6 +172,7 @@ impl<const LQ: usize, const LB: usize, const LA: usize> Logic for Stock<LQ, LB, 
         self.bad.next = self.piece.q.val().cause.any() | self.crowded.val();
         self.chains.write_data.next.valid = true;
         self.chains.write_data.next.merged = self.piece.q.val().merged;
+        self.chains.write_data.next.sums = self.piece.q.val().sums;
         self.chains.write_data.next.bad = self.bad.val();
         self.chains.write_data.next.id = self.piece.q.val().id;
         self.chains.write_data.next.slots = self.piece.q.val().slots;

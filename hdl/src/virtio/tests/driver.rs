@@ -3,7 +3,11 @@ use super::packed::Packed;
 use super::HEADER;
 use crate::tb::Rng;
 use crate::virtio::testing::Guest;
-use ferric_abi::virtio::SplitDesc;
+use ferric_abi::virtio::{feature, NetHeader, SplitDesc};
+use ferric_model::virtio::offload::judge;
+use ferric_model::virtio::queue::Ticket;
+use ferric_model::virtio::transmit::Frame;
+use ferric_model::virtio::verdict::is_verified;
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +19,8 @@ pub enum Kind {
 /// Bytes between what belongs to two queues, and to two chains.
 const APART: u64 = 0x100_0000;
 const CHAIN: u64 = 0x4000;
+/// The header's flag that a checksum is right.
+const DATA_VALID: u8 = 2;
 /// Shortest frame that is sent.
 const SHORTEST: u64 = 20;
 
@@ -26,6 +32,9 @@ pub struct Ring {
     pub events: bool,
     /// Frames may take several chains, which are short then.
     pub merged: bool,
+    /// Checksums are offloaded. `asks`: sent frames ask for them, offered or not, for things that no frame has, and for segments.
+    pub sums: bool,
+    pub asks: bool,
     /// It is a packed ring.
     pub packed: Option<Packed>,
     pub areas: [u64; 3],
@@ -40,6 +49,10 @@ pub struct Ring {
     pub received: u64,
     /// Those that took several chains.
     pub several: u64,
+    /// Received frames whose checksum is said to be right; chains that ask for what cannot be done, and frames that leave with a checksum.
+    pub sound: u64,
+    pub refused: u64,
+    pub summed: u64,
     avail: u16,
     notified: u16,
     last: u16,
@@ -67,6 +80,8 @@ impl Ring {
             kind,
             events,
             merged: false,
+            sums: false,
+            asks: false,
             packed: None,
             areas,
             stops: false,
@@ -76,6 +91,9 @@ impl Ring {
             returned: 0,
             received: 0,
             several: 0,
+            sound: 0,
+            refused: 0,
+            summed: 0,
             avail: 0,
             notified: 0,
             last: 0,
@@ -125,8 +143,18 @@ impl Ring {
             bytes[0] &= 0xfe;
             bytes[1] = 0;
             bytes[HEADER..HEADER + 2].copy_from_slice(&self.queue.to_le_bytes());
+            if self.asks {
+                ask(rng, &mut bytes);
+            }
             guest.put(at, &bytes);
-            self.frames.push(bytes[HEADER..].to_vec());
+            let (header, frame) = bytes.split_at(HEADER);
+            match judge(&NetHeader(header.try_into().expect("as long")), frame, if self.sums { feature::CSUM } else { 0 }) {
+                Ok(offload) => {
+                    self.summed += u64::from(offload.is_some());
+                    self.frames.extend(Frame { ticket: Ticket::default(), bytes: frame.to_vec(), offload }.segments());
+                }
+                Err(_) => self.refused += 1,
+            }
         }
         // Cut at any places: in the header, behind it, in the frame; an empty piece among them.
         let mut cuts = vec![0, length];
@@ -199,7 +227,7 @@ impl Ring {
                     assert!(bytes.is_empty());
                     continue;
                 }
-                assert_eq!((&bytes[..HEADER - 2], bytes[HEADER - 1]), (&[0; HEADER - 2][..], 0), "queue {}: header", self.queue);
+                assert_eq!((&bytes[1..HEADER - 2], bytes[HEADER - 1]), (&[0; HEADER - 3][..], 0), "queue {}: header", self.queue);
                 let chains = u16::from(bytes[HEADER - 2]);
                 assert!(chains == 1 || self.merged && chains > 0, "queue {}: {chains} chains", self.queue);
                 for _ in 1..chains {
@@ -254,8 +282,36 @@ impl Ring {
 
     /// A frame and its header: one of those offered, and none before it comes later.
     fn check(&mut self, bytes: &[u8], offered: &[Vec<u8>]) {
+        let sound = self.sums && is_verified(&bytes[HEADER..]);
+        assert_eq!(bytes[0], if sound { DATA_VALID } else { 0 }, "queue {}: {:02x?}", self.queue, &bytes[HEADER..]);
+        self.sound += u64::from(sound);
         let n = offered[self.seen..].iter().position(|frame| *frame == bytes[HEADER..]);
         self.seen += n.unwrap_or_else(|| panic!("queue {}: {} bytes that nobody sent", self.queue, bytes.len())) + 1;
         self.received += 1;
     }
+}
+
+/// Writes into the header what the frame is to get, mostly something that it can get. The first two bytes of the frame stay as they are.
+fn ask(rng: &mut Rng, bytes: &mut [u8]) {
+    let length = bytes.len() - HEADER;
+    let mut header = NetHeader::default().with_needs_csum(rng.percent(70));
+    let at = 2 + rng.below(length as u64 - 3) as u16;
+    let start = rng.below(u64::from(at) + 1) as u16;
+    let (start, offset) = match rng.below(10) {
+        // The checksum begins in the frame's last byte, behind it, far behind it; it is that far from where it counts.
+        0 => ((length - 1) as u16, 0),
+        1 => ((length - 2) as u16, rng.below(3) as u16),
+        2 => (length as u16 + rng.below(3) as u16, 0),
+        3 => (rng.next_u32() as u16 | 0x8000, rng.next_u32() as u16),
+        4 => (start, rng.next_u32() as u16 | 0x8000),
+        _ => (start, at - start),
+    };
+    header = header.with_csum_start(start).with_csum_offset(offset).with_gso_size(100);
+    if rng.percent(10) {
+        header = header.with_gso([1, 3, 4, 5, 0x7f][rng.below(5) as usize]);
+    }
+    // The rest means nothing.
+    let others = rng.next_u32() as u8 & 0xfe;
+    bytes[..HEADER].copy_from_slice(&header.0);
+    bytes[0] |= others;
 }

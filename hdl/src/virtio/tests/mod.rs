@@ -3,6 +3,7 @@ mod driver;
 mod host;
 mod lives;
 mod merged;
+mod offload;
 mod packed;
 
 use super::engine::{engine, steered, TELLERS};
@@ -143,7 +144,7 @@ impl Bench {
             .with_enabled(true);
         self.write_line(1, ring.queue, &used.0, 6);
         let avail = VqAvail::default().with_desc(desc).with_driver(driver).with_device(device).with_size(size).with_function(function);
-        let avail = avail.with_receive(receive).with_events(ring.events).with_indirect(true).with_merged(ring.merged).with_packed(packed).with_wrap(packed).with_enabled(true);
+        let avail = avail.with_receive(receive).with_events(ring.events).with_indirect(true).with_merged(ring.merged).with_sums(ring.sums).with_packed(packed).with_wrap(packed).with_enabled(true);
         self.write_line(0, ring.queue, &avail.0, 7);
         self.rings.push(ring);
     }
@@ -227,6 +228,10 @@ impl Bench {
     /// A frame comes for a queue.
     fn offer(&mut self, queue: u16, length: usize) {
         let frame = self.tb.rng().bytes(length);
+        self.offer_frame(queue, frame);
+    }
+
+    fn offer_frame(&mut self, queue: u16, frame: Vec<u8>) {
         self.to.push(Fields::of::<VqNotify>().pack(&[("queue", queue.into())]));
         self.frames_in.push(&frame);
         self.offered.entry(queue).or_default().push(frame);

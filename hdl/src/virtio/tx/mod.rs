@@ -1,24 +1,28 @@
 //! Transmit: the bytes of a chain become a frame. See README.md.
 
+pub mod asks;
+pub mod owed;
+
 use crate::bus::{AxisSrc, MsgSink, MsgSrc};
-use crate::msg::{PayCmd, PayDone, VqNotify, VqPiece, VqTold, VqUse};
+use crate::msg::{L4Order, PayCmd, PayDone, VqPiece, VqTold, VqUse};
 use crate::prim::keep_mask::LenMask;
 use crate::prim::lane_ram::LaneRam;
-use crate::prim::pack::{Gather, Slice};
 use crate::prim::ram::RamAsync;
 use crate::prim::sum::Sum;
 use crate::stream::{AxisFifo, MsgSlice};
+use asks::Asks;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use owed::Owed;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_piece", &["m_pay", "s_pay_done", "m_frame", "m_from", "m_use"]),
+    ("s_piece", &["m_pay", "s_pay_done", "m_frame", "m_order", "m_use"]),
     ("s_pay_done", &[]),
-    ("m_frame", &["s_pay_done", "m_from"]),
-    ("m_from", &["s_pay_done"]),
-    ("m_use", &["s_pay_done", "m_frame", "m_from"]),
+    ("m_frame", &["s_pay_done", "m_order"]),
+    ("m_order", &["s_pay_done"]),
+    ("m_use", &["s_pay_done", "m_frame", "m_order"]),
 ];
 
 /// log2 of a slot's bytes, and of a page's: no read goes across a border of those.
@@ -49,12 +53,15 @@ enum Drain {
     Settle,
     Settled,
     Head,
+    Asks,
+    Sum,
+    Bound,
     Judge,
     Rows,
     Give,
 }
 
-/// A slot's chain. `cause`: why its frame does not leave; `known`: that has been told already.
+/// A slot's chain. `cause`: why its frame does not leave; `known`: that has been told already. `sums`: it may ask for a checksum.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Chain {
     queue: Bits<16>,
@@ -63,6 +70,7 @@ struct Chain {
     len: Bits<14>,
     cause: Bits<5>,
     known: Bit,
+    sums: Bit,
 }
 
 /// `S` = 2^`LS` slots of 16 KiB, `A` bits of a row's number in all of them. Frames leave in the order of their chains.
@@ -83,8 +91,8 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     pub asm_addr: Signal<In, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     pub m_frame: AxisSrc<W, K>,
-    /// The queue of each frame that leaves, in their order.
-    pub m_from: MsgSrc<VqNotify>,
+    /// The queue of each frame that leaves, in their order, and the checksum that it is to get.
+    pub m_order: MsgSrc<L4Order>,
     pub m_use: MsgSrc<VqUse>,
     /// Pulse: a head of a transmit queue goes to the walker, whose chain will want a slot. There is a slot for one more, from the cycle behind the pulse on.
     pub promise: Signal<In, Bit>,
@@ -95,7 +103,7 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     fill: DFF<Fill>,
     drain: DFF<Drain>,
     pieces: MsgSlice<VqPiece>,
-    from: MsgSlice<VqNotify>,
+    orders: MsgSlice<L4Order>,
     /// Slots that have been sealed, and given back; both with a bit more.
     sealed: DFF<Bits<8>>,
     given: DFF<Bits<8>>,
@@ -107,18 +115,13 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     over: DFF<Bit>,
     next_at: Sum<64>,
     chains: RamAsync<Chain, LS>,
-    /// Reads of each slot that have not been answered; one has failed.
-    owed: [DFF<Bits<10>>; S],
-    failed: [DFF<Bit>; S],
+    owed: Owed<LS, S>,
     /// Slots that are taken, or promised to a chain on its way.
     promised: DFF<Bits<8>>,
-    quiet: Gather<S>,
-    spoilt: Gather<S>,
     ready: DFF<Bit>,
     buffer: LaneRam<W, K, A>,
     chain: DFF<Chain>,
-    #[init(Slice::new(8 * (START as usize % K)))]
-    head: Slice<W, 16>,
+    asks: Asks<W, K>,
     row: DFF<Bits<A>>,
     left: DFF<Bits<14>>,
     /// The frame's first row is the next.
@@ -128,10 +131,10 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     shows_keep: DFF<Bits<K>>,
     mask: LenMask<K, 14>,
     out: AxisFifo<W, K, 4>,
-    #[init(std::array::from_fn(|i| Constant::new((i as u64).into())))]
-    numbers: [Constant<Bits<LS>>; S],
-    #[init(Constant::new((START >> LK).to_bits()))]
+    #[init(Constant::new((asks::FLAGS >> LK).to_bits()))]
     head_row: Constant<Bits<A>>,
+    #[init(Constant::new((asks::SUM >> LK).to_bits()))]
+    sum_row: Constant<Bits<A>>,
     #[init(Constant::new((FRAME >> LK).to_bits()))]
     frame_row: Constant<Bits<A>>,
     #[init(Constant::new(((LG_SLOT - LK) as u64).into()))]
@@ -153,17 +156,12 @@ pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, 
     rest: Signal<Local, Bits<32>>,
     vast: Signal<Local, Bits<32>>,
     sends: Signal<Local, Bit>,
-    answered: Signal<Local, Bit>,
-    answered_slot: Signal<Local, Bits<8>>,
     total: Signal<Local, Bits<18>>,
     cause: Signal<Local, Bits<5>>,
-    asks: Signal<Local, Bits<16>>,
-    kind: Signal<Local, Bits<7>>,
     issues: Signal<Local, Bit>,
     base: Signal<Local, Bits<A>>,
     dst: Signal<Local, Bits<18>>,
     waits: Signal<Local, Bit>,
-    spoils: Signal<Local, Bit>,
     whose: Signal<Local, Bits<16>>,
     header: Signal<Local, Bits<14>>,
 }
@@ -173,13 +171,15 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, fill, drain, sealed, given, piece, off, space, cut, over, ready, chain, row, left, begins, shows, shows_last, shows_keep, promised);
-        clock!(self, clock, pieces, from, chains, buffer, out);
+        clock!(self, clock, pieces, orders, owed, chains, buffer, asks, out);
         self.pieces.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
-        self.from.reset.next = self.reset.val();
+        self.orders.reset.next = self.reset.val();
+        self.owed.reset.next = self.reset.val();
+        MsgSink::<PayDone>::link(&mut self.s_pay_done, &mut self.owed.s_done);
         MsgSink::<VqPiece>::link(&mut self.s_piece, &mut self.pieces.s);
         AxisSrc::<W, K>::link(&mut self.m_frame, &mut self.out.m);
-        MsgSrc::<VqNotify>::link(&mut self.m_from, &mut self.from.m);
+        MsgSrc::<L4Order>::link(&mut self.m_order, &mut self.orders.m);
         self.buffer.we.next = self.asm_we.val();
         self.buffer.row1.next = self.asm_row1.val();
         self.buffer.waddr.next = self.asm_addr.val().get_bits::<A>(0);
@@ -231,6 +231,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.chains.write_data.next.len = self.header.val();
         self.chains.write_data.next.cause = self.cause.val();
         self.chains.write_data.next.known = self.piece.q.val().cause.any();
+        self.chains.write_data.next.sums = self.piece.q.val().sums;
         self.chains.write_en.next = self.fill.q.val() == Fill::Seal;
         match self.fill.q.val() {
             Fill::Idle => {
@@ -281,39 +282,13 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             }
         }
 
-        // ---- Reads that are out ----
-        self.s_pay_done.ready.next = true;
-        self.answered.next = self.s_pay_done.valid.val();
-        self.answered_slot.next = self.s_pay_done.data.val().slot;
-        for i in 0..S {
-            self.owed[i].clock.next = self.clock.val();
-            self.failed[i].clock.next = self.clock.val();
-            self.owed[i].d.next = self.owed[i].q.val();
-            self.failed[i].d.next = self.failed[i].q.val();
-            if self.sends.val() & (self.slot.val() == self.numbers[i].val()) {
-                if !(self.answered.val() & (self.answered_slot.val().get_bits::<LS>(0) == self.numbers[i].val())) {
-                    self.owed[i].d.next = self.owed[i].q.val() + 1;
-                }
-            } else if self.answered.val() & (self.answered_slot.val().get_bits::<LS>(0) == self.numbers[i].val()) {
-                self.owed[i].d.next = self.owed[i].q.val() - 1;
-            }
-            if self.answered.val() & self.s_pay_done.data.val().err & (self.answered_slot.val().get_bits::<LS>(0) == self.numbers[i].val()) {
-                self.failed[i].d.next = true;
-            }
-            if (self.fill.q.val() == Fill::Idle) & (self.off.q.val() == START) & (self.slot.val() == self.numbers[i].val()) & self.open.val() {
-                self.failed[i].d.next = false;
-            }
-            if self.reset.val() {
-                self.owed[i].d.next = bits::<10>(0);
-                self.failed[i].d.next = false;
-            }
-            self.quiet.x[i].next = !self.owed[i].q.val().any();
-            self.spoilt.x[i].next = self.failed[i].q.val();
-        }
+        self.owed.sends.next = self.sends.val();
+        self.owed.slot.next = self.slot.val();
+        self.owed.renews.next = (self.fill.q.val() == Fill::Idle) & (self.off.q.val() == START) & self.open.val();
+        self.owed.of.next = self.oldest.val();
 
         // ---- Drain: the oldest sealed slot, when all its bytes are there ----
-        self.waits.next = self.used_slots.val().any() & self.quiet.y.val().get_bit(self.oldest.val().index());
-        self.spoils.next = self.spoilt.y.val().get_bit(self.oldest.val().index());
+        self.waits.next = self.used_slots.val().any() & self.owed.quiet.val();
         self.ready.d.next = self.waits.val() & (self.drain.q.val() == Drain::Wait);
         self.chains.read_addr.next = self.oldest.val();
         self.base.next = bit_cast::<A, LS>(self.oldest.val()) << self.lg_rows.val();
@@ -321,11 +296,16 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         if self.drain.q.val() == Drain::Head {
             self.buffer.raddr.next = self.base.val() | self.head_row.val();
         }
-        self.head.x.next = self.buffer.rdata.val();
-        self.asks.next = self.head.y.val();
-        self.kind.next = self.asks.val().get_bits::<7>(8);
+        if self.drain.q.val() == Drain::Asks {
+            self.buffer.raddr.next = self.base.val() | self.sum_row.val();
+        }
+        self.asks.row.next = self.buffer.rdata.val();
+        self.asks.flags.next = self.drain.q.val() == Drain::Asks;
+        self.asks.sums.next = self.drain.q.val() == Drain::Sum;
+        self.asks.len.next = self.chain.q.val().len;
+        self.asks.offered.next = self.chain.q.val().sums;
         self.mask.len.next = self.left.q.val();
-        self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM) & (self.from.s.ready.val() | !self.begins.q.val());
+        self.issues.next = (self.drain.q.val() == Drain::Rows) & (self.out.level.val() < ROOM) & (self.orders.s.ready.val() | !self.begins.q.val());
         self.shows.d.next = self.issues.val();
         self.shows_last.d.next = self.left.q.val() <= self.width.val();
         self.shows_keep.d.next = self.mask.keep.val();
@@ -341,8 +321,9 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
         self.m_use.data.next.len = bits::<32>(0);
         self.m_use.data.next.follows = false;
         self.m_use.data.next.none = false;
-        self.from.s.valid.next = self.issues.val() & self.begins.q.val();
-        self.from.s.data.next.queue = self.whose.val();
+        self.orders.s.valid.next = self.issues.val() & self.begins.q.val();
+        self.orders.s.data.next = self.asks.order.val();
+        self.orders.s.data.next.queue = self.whose.val();
         self.told_valid.next = false;
         self.told.next.queue = self.whose.val();
         self.told.next.lost = false;
@@ -362,7 +343,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
                 self.drain.d.next = Drain::Head;
                 if self.chain.q.val().cause.any() {
                     self.drain.d.next = Drain::Give;
-                } else if self.spoils.val() {
+                } else if self.owed.failed.val() {
                     self.chain.d.next.cause = bits::<5>(VirtioCause::TxDma as u64);
                     self.drain.d.next = Drain::Give;
                 }
@@ -370,13 +351,21 @@ impl<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: 
             Drain::Head => {
                 self.row.d.next = self.frame_row.val();
                 self.left.d.next = self.chain.q.val().len;
+                self.drain.d.next = Drain::Asks;
+            }
+            Drain::Asks => {
+                self.drain.d.next = Drain::Sum;
+            }
+            Drain::Sum => {
+                self.drain.d.next = Drain::Bound;
+            }
+            Drain::Bound => {
                 self.drain.d.next = Drain::Judge;
             }
             Drain::Judge => {
-                // Nothing that a header may ask for has been offered.
                 self.begins.d.next = true;
                 self.drain.d.next = Drain::Rows;
-                if self.asks.val().get_bit(0) | self.kind.val().any() {
+                if self.asks.bad.val() {
                     self.chain.d.next.cause = bits::<5>(VirtioCause::BadOffload as u64);
                     self.drain.d.next = Drain::Give;
                 }

@@ -241,6 +241,7 @@ impl Logic for Walk {
         self.piece.next.queue = self.head.q.val().queue;
         self.piece.next.function = self.head.q.val().function;
         self.piece.next.merged = self.head.q.val().merged;
+        self.piece.next.sums = self.head.q.val().sums;
         self.piece.next.id = self.id.q.val();
         self.piece.next.slots = self.slots.q.val();
         if self.lost.q.val() {

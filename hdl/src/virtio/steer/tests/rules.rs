@@ -1,4 +1,5 @@
 //! Each rule by itself, on a function that has nothing else.
+use super::super::stations::LG_STATIONS;
 use super::*;
 use ferric_abi::virtio::net::control;
 
@@ -79,15 +80,39 @@ fn flows_are_forgotten_when_they_are_to_be() {
 
 #[test]
 fn what_is_no_write_of_a_table_is_refused() {
-    let (mut b, _) = alone(1);
-    for (at, write) in [(line(tables::COUNT, 0), Some(1)), (line(tables::FUNCTIONS, 0), None), (0xff_0000, Some(0))] {
-        b.control.ask(at, 0, write);
-        let mut answer = None;
-        let control = &b.control;
-        b.tb.run_until(5000, |_| {
-            answer = control.answer();
-            answer.is_some()
-        });
-        assert_eq!(answer, Some(None), "line {at:#x}");
+    let (mut b, mut golden) = alone(1);
+    golden.modes[usize::from(control::RX_PROMISC)] = true;
+    b.functions[0] = golden;
+    b.load(0);
+    b.write((line(tables::OWNERS, 1), 0, 0));
+    b.owners[1] = 0;
+    // The first line that each table has not, and one with its uppermost bit: neither means another function's.
+    let (functions, queues) = (FUNCTIONS as u32, QUEUES as u32);
+    let sizes = [functions, functions << LG_STATIONS, 2 * functions, 2 * functions, functions, queues, functions];
+    let stray = (0..).zip(sizes).flat_map(|(table, size)| [size, 0x8000].map(|index| (line(table, index), Some(0))));
+    let others = [(line(tables::COUNT, 0), Some(1)), (line(tables::FUNCTIONS, 0), None), (0xff_0000, Some(0))];
+    for (at, write) in stray.chain(others) {
+        // Of lines of two words the second counts.
+        for word in 0..2 {
+            refused(&mut b, at, word, write);
+        }
     }
+    // All is as it was: the function takes what it has taken.
+    let sent = frame(b.tb.rng());
+    b.note(1, &sent);
+    b.offer(0, plain(mac(false, 0), None));
+    b.offer(0, answer(&sent));
+    b.settle();
+}
+
+/// An access is answered with an error.
+fn refused(b: &mut Bench, at: u32, word: u32, write: Option<u32>) {
+    b.control.ask(at, word, write);
+    let mut answer = None;
+    let control = &b.control;
+    b.tb.run_until(5000, |_| {
+        answer = control.answer();
+        answer.is_some()
+    });
+    assert_eq!(answer, Some(None), "line {at:#x}, word {word}");
 }
