@@ -29,6 +29,11 @@ pub const CARDS: &[(&str, &[&str], &str)] = &[
     ("uet", &["echo", "pause", "uet"], "Ultra Ethernet packet delivery without RoCE: the first card that has it"),
 ];
 
+/// The engines that one card can have together: all but `uet`, since payload DMA goes to one engine.
+pub fn most() -> impl Iterator<Item = &'static Engine> {
+    ENGINES.iter().copied().filter(|engine| engine.name != "uet")
+}
+
 /// The card that is meant where none is named.
 pub const DEFAULT: &str = CARDS[0].0;
 

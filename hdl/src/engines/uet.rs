@@ -4,7 +4,7 @@ use super::{fence, frame, Check, Engine};
 use crate::assembly::Assembly;
 use crate::host::admin::program::{engines as program, UET_ENDS, UET_PEER_TABLE};
 use crate::rdma::{self, mover::Mover, mr::MemoryKeys};
-use crate::stream::{self, MsgArb};
+use crate::stream::MsgArb;
 use crate::uet::peers::{reader, Peers, LINES};
 use crate::uet::place::{self, spent::Spent, Place};
 use crate::uet::settings::{Settings, LH, LK, LM, LP, LW};
@@ -26,6 +26,9 @@ pub const UET: Engine = Engine {
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LB, LM, LX, LO>(a)),
 };
 
+/// Of the arbiter of moves: one that is awaited has been offered.
+const MOVES: &[(&str, &[&str])] = &[("s[*]", &["m"]), ("m", &[])];
+
 /// What `settings` says, and the engine wants to know.
 const SETTINGS: [&str; 31] = [
     "port", "crc", "rto", "nack_wait", "idle", "safety", "reap", "clear_wait", "tail_loss", "stall_least", "rto_max", "nack_max", "default_range", "ask_bytes", "mtu", "path_order", "last_slot", "penalties", "table_en",
@@ -42,7 +45,7 @@ fn lines<const W: usize, const K: usize, const LL: usize, const LB: usize, const
     a.instance("uet_place", Place::<LINES, LK, { LK + 1 }>::default).waits(place::WAITS);
     a.instance("uet_spent", Spent::default).waits(place::spent::WAITS);
     a.instance("uet_post", Post::<LINES, LM>::default).waits(post::WAITS);
-    a.instance("uet_moves", MsgArb::<crate::msg::MoveOp, 2>::default).waits(stream::arb::WAITS);
+    a.instance("uet_moves", MsgArb::<crate::msg::MoveOp, 2>::default).waits(MOVES);
     a.instance("keys", MemoryKeys::<LR, LX, LO>::default).waits(rdma::mr::WAITS);
     a.instance("mover", Mover::<W, K, LL>::default).waits(rdma::mover::WAITS);
     for name in SETTINGS {

@@ -82,7 +82,7 @@ fn run<const W: usize, const K: usize, const L: usize>(stall: u32, seed: u64) {
     let lines: Vec<Vec<u32>> = (0..1 << LE).map(line).collect();
     let mut frames: VecDeque<(u64, Vec<u8>, Fate)> = VecDeque::new();
     let (mut sent, mut seen, mut at) = (0u64, [0u64; 3], 0);
-    let mut told: VecDeque<Vec<u32>> = VecDeque::new();
+    let (mut told, mut shown): (VecDeque<Vec<u32>>, VecDeque<Vec<u8>>) = Default::default();
     while seen.iter().sum::<u64>() < 250 {
         if sent < 250 && frames.len() < 4 {
             let (bytes, fate) = frame(&mut tb);
@@ -118,7 +118,10 @@ fn run<const W: usize, const K: usize, const L: usize>(stall: u32, seed: u64) {
             told.push_back(words);
         }
         while let Some(bytes) = packets.pop() {
-            let words = told.pop_front().expect("the note comes first");
+            shown.push_back(bytes);
+        }
+        while !shown.is_empty() && !told.is_empty() {
+            let (bytes, words) = (shown.pop_front().unwrap(), told.pop_front().unwrap());
             let get = |name| note.get(&words, name) as u64;
             assert_eq!(get("handle") >> SIX, u64::from(get("peer") >= 2));
             over(get("handle") & 0xfff, Fate::Taken(get("peer"), get("bytes"), bytes, get("congested")));

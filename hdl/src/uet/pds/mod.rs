@@ -28,7 +28,11 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("note", &["m", "m_note", "m_deliver", "m_end"]),
     ("s_post", &["m", "m_note", "m_deliver", "m_end"]), // the manager is shared
     ("s_done", &["m", "m_note", "m_deliver", "m_end"]),
+    // A frame goes to the builder and its note to the port at once, the next one when both are taken.
+    ("m", &[]),
+    ("m_note", &["m"]),
     ("s_ctl", &["m_ctl"]),
+    ("m_ctl", &[]), // between two orders of the halves, which wait for their answers
 ];
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.

@@ -11,7 +11,7 @@ fn lines_are_what_was_written_and_nobody_after_a_reset() {
     let (asks, answers) = (tb.source("s_ctl", 30), tb.sink("m_ctl", 30));
     let (ask, told) = (Fields::of::<CtlReq>(), Fields::of::<CtlResp>());
     let mut model = [Line::default(); 1 << LE];
-    let mut access = |tb: &mut Tb, line: u64, word: u64, data: Option<u32>| {
+    let access = |tb: &mut Tb, line: u64, word: u64, data: Option<u32>| {
         asks.push(ask.pack(&[("line", line.into()), ("word", word.into()), ("write", u128::from(data.is_some())), ("data", data.unwrap_or(0).into())]));
         tb.run_until(1000, |_| !answers.is_empty());
         let words = answers.pop().unwrap();

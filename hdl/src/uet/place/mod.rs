@@ -26,6 +26,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_key", &[]),
     ("s_written", &[]), // and for each of its writes
     ("m_key", &["s_key", "m_move"]),
+    ("m_move", &[]), // offered before any of its packet's writes is awaited
     ("passed", &["fence", "m_key", "s_key", "m_move", "s_written", "m"]),
 ];
 

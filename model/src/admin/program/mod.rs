@@ -174,6 +174,7 @@ impl Plan {
     pub fn new<'a>(sizes: Sizes, commands: impl IntoIterator<Item = &'a Command>, resets: impl IntoIterator<Item = fn(&mut Program)>) -> Self {
         let mut commands: Vec<Command> = CHASSIS.iter().chain(commands).copied().collect();
         commands.sort_by_key(|c| c.0 as u32);
+        commands.dedup_by_key(|c| c.0 as u32);
         Self { sizes, commands, resets: resets.into_iter().collect(), tables: Vec::new() }
     }
 
