@@ -1,7 +1,8 @@
 //! Ultra Ethernet between two whole cards: WRITEs from host memory to host memory, each ended once.
+use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::uet::codes::ReturnCode;
 use ferric_driver::types::{Mac, Path};
-use ferric_driver::{Access, Config, Context, MemoryRegion, Pd, UetEnd, UetEnds, UetWrite};
+use ferric_driver::{Access, Config, Context, Error, MemoryRegion, Pd, UetEnd, UetEnds, UetWrite};
 use ferric_hdl::card::Card;
 use ferric_sim::fabric::{Faults, LinkConfig};
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
@@ -201,6 +202,16 @@ fn errors_end_with_their_codes() {
     assert_eq!(street.end(0), UetEnd { tag: 1, why: 0, code: DONE });
     assert_eq!(to.to_vec(0, 100), from.to_vec(0, 100));
     assert_eq!(street.counter(0, "uet.uet_posts_bad"), 1);
+    // What a host may not say of peers.
+    let refused = |n: u16, params: &[u32]| match street.hosts[0].ctx.admin(AdminOpcode::SetUetPeer, n.into(), params) {
+        Err(Error::Admin { status, .. }) => status,
+        other => panic!("{other:?}"),
+    };
+    let line = |valid, hops: u32, tag, pd: u32| -> Vec<u32> { [vec![0; 13], vec![hops | tag << 9 | valid << 10 | pd << 16]].concat() };
+    assert_eq!([refused(16, &line(1, 9, 0, 0)), refused(3, &line(1, 0, 0, 0)), refused(3, &line(1, 9, 1, 0)), refused(3, &line(1, 9, 0, 200))], [AdminStatus::BadId, AdminStatus::BadParameter, AdminStatus::BadParameter, AdminStatus::BadState]);
+    let other = Context::open(SimDevice::new(&street.world, 0, 1), Config::default()).unwrap();
+    assert!(matches!(other.clear_uet_peer(0), Err(Error::Admin { status: AdminStatus::Denied, .. })));
+    assert!(matches!(other.uet_ends(4), Err(Error::Admin { status: AdminStatus::Denied, .. })));
     // A peer that has gone is a stranger: its frames are nobody's.
     street.hosts[1].ctx.clear_uet_peer(0).unwrap();
     street.hosts[0].ctx.uet_write(&UetWrite { tag: 2, ..good });

@@ -29,7 +29,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_slot", &[]), // awaited since it was asked for
     ("s_key", &[]),
     ("m_seal", &["m_done", "m_key", "s_key", "m_pay"]), // of a slot that has been granted
-    ("m_done", &[]), // of a slot that has been granted: before its seal
+    ("m_done", &[]),                                    // of a slot that has been granted: before its seal
     ("passed", &["fence", "m_slot", "s_slot", "m_done", "m_key", "s_key", "m_pay", "m_seal"]),
 ];
 

@@ -23,8 +23,16 @@ fn message(n: u64) -> (u64, u64) {
 
 fn run<const W: usize, const K: usize, const L: usize>(stall: u32, seed: u64) {
     let mut tb = Tb::with_seed(&format!("uet_dress{W}"), Dress::<W, K, L, LE, LT>::default(), seed);
-    let [note, slot, grant, ready, key, told, pay, seal] =
-        [Fields::of::<FrameNote>(), Fields::of::<SlotReq>(), Fields::of::<SlotGrant>(), Fields::of::<HdrDone>(), Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<PayCmd>(), Fields::of::<SlotSeal>()];
+    let [note, slot, grant, ready, key, told, pay, seal] = [
+        Fields::of::<FrameNote>(),
+        Fields::of::<SlotReq>(),
+        Fields::of::<SlotGrant>(),
+        Fields::of::<HdrDone>(),
+        Fields::of::<MrReq>(),
+        Fields::of::<MrResp>(),
+        Fields::of::<PayCmd>(),
+        Fields::of::<SlotSeal>(),
+    ];
     let (headers, notes, grants, key_answers) = (tb.axis_source("s", stall), tb.source("s_note", stall), tb.source("s_slot", stall), tb.source("s_key", stall));
     let (slots, readies, keys, pays, seals) = (tb.sink("m_slot", stall), tb.sink("m_done", stall), tb.sink("m_key", stall), tb.sink("m_pay", stall), tb.sink("m_seal", stall));
     tb.reset();

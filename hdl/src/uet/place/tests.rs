@@ -22,7 +22,8 @@ struct Packet {
 fn packets_are_placed_freed_once_and_answered_behind_their_writes() {
     for (stall, seed) in [(0, 1), (40, 2), (70, 3)] {
         let mut tb = Tb::with_seed("uet_place", Place::<LE, LK, { LK + 1 }>::default(), seed);
-        let [given, key, told, moved, done, answer] = [Fields::of::<Delivered>(), Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<MoveOp>(), Fields::of::<WrDone>(), Fields::of::<Finished>()];
+        let [given, key, told, moved, done, answer] =
+            [Fields::of::<Delivered>(), Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<MoveOp>(), Fields::of::<WrDone>(), Fields::of::<Finished>()];
         let (packets, keys, moves, answers) = (tb.source("s", stall), tb.sink("m_key", stall), tb.sink("m_move", stall), tb.sink("m", stall));
         let (key_answers, written) = (tb.source("s_key", stall), tb.source("s_written", stall));
         tb.reset();
@@ -47,7 +48,15 @@ fn packets_are_placed_freed_once_and_answered_behind_their_writes() {
                     _ => (0, 1),
                 };
                 let (opcode, high) = (if kind == 8 { 5u64 } else { SesOpcode::Write as u64 }, u64::from(kind == 9) << 40);
-                let code = if kind == 8 { 0x06 } else if kind == 9 { 0x1c } else if bytes == 0 { 1 } else { code };
+                let code = if kind == 8 {
+                    0x06
+                } else if kind == 9 {
+                    0x1c
+                } else if bytes == 0 {
+                    1
+                } else {
+                    code
+                };
                 let offset = tb.rng().below(1 << 20).min(va);
                 let (handle, pay_off) = (tb.rng().below(512), 40 + tb.rng().below(60));
                 let mut pieces = Vec::new();

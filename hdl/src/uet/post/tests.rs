@@ -33,7 +33,11 @@ fn each_post_is_a_message_and_each_end_an_entry() {
         let control = Control::new(&mut tb, stall);
         tb.reset();
         let paths: Vec<Vec<u32>> = (0..4u128).map(|n| Fields::of::<PathCtx>().pack(&[("valid", (n != 3).into()), ("function", u128::from(n == 2)), ("pkey", n + 40)])).collect();
-        for (word, value) in [(0, BASE as u32), (1, (BASE >> 32) as u32), (2, ferric_abi::context::RingCtx::default().with_log_size(LOG as u8).with_valid(true).0[8..12].iter().rev().fold(0, |a, b| a << 8 | u32::from(*b)))] {
+        for (word, value) in [
+            (0, BASE as u32),
+            (1, (BASE >> 32) as u32),
+            (2, ferric_abi::context::RingCtx::default().with_log_size(LOG as u8).with_valid(true).0[8..12].iter().rev().fold(0, |a, b| a << 8 | u32::from(*b))),
+        ] {
             control.ask(0, word, Some(value));
         }
         let mut answers = 0;
