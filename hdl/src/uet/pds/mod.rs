@@ -28,9 +28,9 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("note", &["m", "m_note", "m_deliver", "m_end"]),
     ("s_post", &["m", "m_note", "m_deliver", "m_end"]), // the manager is shared
     ("s_done", &["m", "m_note", "m_deliver", "m_end"]),
-    // A frame goes to the builder and its note to the port at once, the next one when both are taken.
+    // A frame goes to the builder and its note to the port at once, the next one when both are taken: a note is offered before its headers are, which the builder makes by itself.
     ("m", &[]),
-    ("m_note", &["m"]),
+    ("m_note", &[]),
     ("s_ctl", &["m_ctl"]),
     ("m_ctl", &[]), // between two orders of the halves, which wait for their answers
 ];
