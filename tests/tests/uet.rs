@@ -126,15 +126,15 @@ fn a_bad_link(width: usize, faults: Faults) {
     let mut expected = [0, 1].map(|_| vec![0; COUNT * SIZE]);
     for first in (0..COUNT).step_by(8) {
         for tag in first..first + 8 {
-            for n in 0..2 {
+            for (n, from) in from.iter().enumerate() {
                 let (len, at, skip) = (lengths[(tag + n) % lengths.len()], tag * SIZE + tag * 7, tag * 13);
                 expected[1 - n][at..at + len].copy_from_slice(&texts[n][skip..skip + len]);
                 let write = UetWrite {
                     peer: (tag % 3 == 0).into(),
                     ordered: tag % 2 == 1,
                     length: len as u32,
-                    addr: from[n].addr() + skip as u64,
-                    lkey: from[n].lkey(),
+                    addr: from.addr() + skip as u64,
+                    lkey: from.lkey(),
                     raddr: to[1 - n].addr() + at as u64,
                     rkey: to[1 - n].rkey().into(),
                     tag: tag as u32,
@@ -149,8 +149,8 @@ fn a_bad_link(width: usize, faults: Faults) {
             assert_eq!(ends, all, "host {n}");
         }
     }
-    for n in 0..2 {
-        assert!(to[n].to_vec(0, COUNT * SIZE) == expected[n], "memory of host {n}");
+    for (n, (to, expected)) in to.iter().zip(&expected).enumerate() {
+        assert!(to.to_vec(0, COUNT * SIZE) == *expected, "memory of host {n}");
         assert_eq!(street.hosts[n].ends.poll(), None);
         assert_eq!(["uet.uet_posts", "uet.uet_ends", "uet.uet_failed", "uet.uet_refused", "uet.uet_stranger"].map(|name| street.counter(n, name)), [COUNT as u64, COUNT as u64, 0, 0, 0]);
     }
@@ -208,7 +208,10 @@ fn errors_end_with_their_codes() {
         other => panic!("{other:?}"),
     };
     let line = |valid, hops: u32, tag, pd: u32| -> Vec<u32> { [vec![0; 13], vec![hops | tag << 9 | valid << 10 | pd << 16]].concat() };
-    assert_eq!([refused(16, &line(1, 9, 0, 0)), refused(3, &line(1, 0, 0, 0)), refused(3, &line(1, 9, 1, 0)), refused(3, &line(1, 9, 0, 200))], [AdminStatus::BadId, AdminStatus::BadParameter, AdminStatus::BadParameter, AdminStatus::BadState]);
+    assert_eq!(
+        [refused(16, &line(1, 9, 0, 0)), refused(3, &line(1, 0, 0, 0)), refused(3, &line(1, 9, 1, 0)), refused(3, &line(1, 9, 0, 200))],
+        [AdminStatus::BadId, AdminStatus::BadParameter, AdminStatus::BadParameter, AdminStatus::BadState]
+    );
     let other = Context::open(SimDevice::new(&street.world, 0, 1), Config::default()).unwrap();
     assert!(matches!(other.clear_uet_peer(0), Err(Error::Admin { status: AdminStatus::Denied, .. })));
     assert!(matches!(other.uet_ends(4), Err(Error::Admin { status: AdminStatus::Denied, .. })));
