@@ -41,16 +41,17 @@ fn frame(tb: &mut Tb) -> (Vec<u8>, Fate) {
     packet.extend(payload);
     let ecn = tb.rng().below(4) as u8;
     let own = if kind == 1 { 0x40 } else { n + 1 };
+    let other = if kind == 6 { 0x555 } else { n + 0x101 };
     let mut lies = 0;
     if kind == 2 {
         lies = 9;
     }
     let header = if six {
         let ip = Ipv6::default().with_version(6).with_ecn(ecn).with_payload_length(packet.len() as u16 + lies).with_next_header(if kind == 3 { 6 } else { protocol::UDP }).with_hop_limit(9);
-        ip.with_src(address(true, n + 0x101)).with_dst(address(true, own)).0.to_vec()
+        ip.with_src(address(true, other)).with_dst(address(true, own)).0.to_vec()
     } else {
         let ip = Ipv4::default().with_version(4).with_ihl(5).with_ecn(ecn).with_total_length((Ipv4::BYTES + packet.len()) as u16 + lies).with_protocol(if kind == 3 { 6 } else { protocol::UDP });
-        let ip = ip.with_fragment(u16::from(kind == 4)).with_ttl(3).with_src(address(false, n + 0x101) as u32).with_dst(address(false, own) as u32);
+        let ip = ip.with_fragment(u16::from(kind == 4)).with_ttl(3).with_src(address(false, other) as u32).with_dst(address(false, own) as u32);
         let sum: u32 = ip.0.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
         let sum = (sum & 0xffff) + (sum >> 16);
         ip.with_checksum(!((sum & 0xffff) + (sum >> 16)) as u16 ^ u16::from(kind == 5)).0.to_vec()
@@ -63,7 +64,7 @@ fn frame(tb: &mut Tb) -> (Vec<u8>, Fate) {
     }
     let fate = if kind == 0 || kind == 3 || (kind == 4 && !six) {
         Fate::Passed
-    } else if kind == 1 || kind == 2 || n == 1 || (kind == 5 && !six) {
+    } else if kind == 1 || kind == 2 || kind == 6 || n == 1 || (kind == 5 && !six) {
         Fate::Dropped
     } else {
         let shown = packet[..packet.len().min(WINDOW)].to_vec();
