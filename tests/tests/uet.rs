@@ -207,7 +207,7 @@ fn errors_end_with_their_codes() {
         Err(Error::Admin { status, .. }) => status,
         other => panic!("{other:?}"),
     };
-    let line = |valid, hops: u32, tag, pd: u32| -> Vec<u32> { [vec![0; 13], vec![hops | tag << 9 | valid << 10 | pd << 16]].concat() };
+    let line = |valid: u32, hops: u32, tag: u32, pd: u32| -> Vec<u32> { [vec![0; 13], vec![hops | tag << 9 | valid << 10 | pd << 16]].concat() };
     assert_eq!(
         [refused(16, &line(1, 9, 0, 0)), refused(3, &line(1, 0, 0, 0)), refused(3, &line(1, 9, 1, 0)), refused(3, &line(1, 9, 0, 200))],
         [AdminStatus::BadId, AdminStatus::BadParameter, AdminStatus::BadParameter, AdminStatus::BadState]
