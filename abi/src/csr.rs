@@ -109,6 +109,8 @@ pub const FEATURE_PAUSE: u32 = 24;
 pub const FEATURE_TUNNEL: u32 = 25;
 /// Feature bit of CAPS3: received frames are decided by flow tables.
 pub const FEATURE_FLOWS: u32 = 27;
+/// Feature bit of CAPS3: packet delivery of Ultra Ethernet, with WRITEs posted as `UetPost`.
+pub const FEATURE_UET: u32 = 28;
 /// Number in every packet of the special queue pair for management datagrams (QP1, IBTA volume 1, 3.9.1), whosever it is.
 pub const SPECIAL: u32 = 1;
 /// Addresses of a function.

@@ -33,6 +33,38 @@ macro_rules! host_records {
             length: u32[32] "Bytes.";
             lkey: u32[32] "Local key.";
         }
+        #[doc = "WRITE of Ultra Ethernet, written as a whole line to the doorbell page for work requests of a card with the engine `uet`."]
+        UetPost [64] {
+            peer: u16[16] "Line of the table of peers (SET_UET_PEER).";
+            rod: bool[1] "Packets are delivered in order (ROD), else in any (RUD).";
+            rsvd0: u8[7] "Zero.";
+            generation: u8[8] "Resource generation, as the peer's semantics want it.";
+            length: u32[32] "Bytes.";
+            tag: u32[32] "Comes back in `UetEnd`.";
+            lkey: u32[32] "Local key.";
+            va: u64[64] "Virtual address of the first byte inside the region named by `lkey`.";
+            rkey: u64[64] "The peer's memory key.";
+            offset: u64[64] "Where the first byte goes in the peer's region: its virtual address, if the peer is a card of this kind.";
+            initiator: u32[32] "Initiator's id.";
+            job: u32[24] "JobID.";
+            rsvd1: u8[8] "Zero.";
+            pid: u16[12] "PIDonFEP.";
+            rsvd2: u8[4] "Zero.";
+            index: u16[12] "Resource index.";
+            rsvd3: u8[4] "Zero.";
+            rsvd4: u32[32] "Zero."; rsvd5: u64[64] "Zero.";
+        }
+        #[doc = "End of such a WRITE, in the ring of SET_UET_ENDS."]
+        UetEnd [64] {
+            tag: u32[32] "As in its `UetPost`.";
+            why: u8[8] "0: answered by the peer, `code` is a `ReturnCode`; 1: no answer after all time-outs; 2: the peer had no room after all refusals; 3: refused with the `NackCode` in `code`.";
+            code: u8[8] "See `why`.";
+            rsvd0: u16[16] "Zero.";
+            rsvd1: u64[64] "Zero."; rsvd2: u64[64] "Zero."; rsvd3: u64[64] "Zero."; rsvd4: u64[64] "Zero."; rsvd5: u64[64] "Zero."; rsvd6: u64[64] "Zero.";
+            rsvd7: u32[32] "Zero.";
+            number: u32[31] "Ends written before this one.";
+            phase: bool[1] "1 in the ring's first pass, 0 in its second, and so on: by it the host knows that an entry is there.";
+        }
         #[doc = "Head of a receive work request (first 16 of `64 << stride` bytes); SGEs follow at byte 16."]
         RecvHead [16] {
             num_sge: u8[8] "Scatter/gather entries that follow.";

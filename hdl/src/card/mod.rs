@@ -26,7 +26,13 @@ pub const CARDS: &[(&str, &[&str], &str)] = &[
     ("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area"),
     ("vxlan", &["roce", "echo", "pause", "vxlan"], "the same, with a VXLAN tunnel for each function that is to have one"),
     ("switch", &["roce", "echo", "pause", "vxlan", "flows", "local"], "the same, with flow tables that decide about received frames, and a way from function to function"),
+    ("uet", &["echo", "pause", "uet"], "Ultra Ethernet packet delivery without RoCE: the first card that has it"),
 ];
+
+/// The engines that one card can have together: all but `uet`, since payload DMA goes to one engine.
+pub fn most() -> impl Iterator<Item = &'static Engine> {
+    ENGINES.iter().copied().filter(|engine| engine.name != "uet")
+}
 
 /// The card that is meant where none is named.
 pub const DEFAULT: &str = CARDS[0].0;

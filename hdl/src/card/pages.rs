@@ -76,9 +76,9 @@ pub fn engines() -> Result<String, String> {
          What is not in a card leaves no gate, no counter, no table and no capability bit in it. An engine may also stand between the ports and the card, on the chains `frames off the wire` and `frames to the wire`.\n\n## Cards\n\n| card | engines | for |\n|---|---|---|\n",
     );
     CARDS.iter().for_each(|(name, engines, what)| page.push_str(&format!("| `{name}` | {} | {what} |\n", engines.join(", "))));
-    let all: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();
-    let list = Card::of(&all, super::WIDTHS[0])?.list();
+    let most: Vec<&str> = super::most().map(|e| e.name).collect();
     for engine in ENGINES {
+        let list = if most.contains(&engine.name) { Card::of(&most, super::WIDTHS[0]) } else { Card::of(&[engine.name], super::WIDTHS[0]) }?.list();
         let list_of = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
         let blocks = list.instances.iter().filter(|i| i.part == engine.name).map(|i| format!("`{}`", i.name)).collect();
         let tables = list.tables.iter().filter(|t| t.part == engine.name).map(|t| format!("{} (`{}`)", t.name, t.instance)).collect();

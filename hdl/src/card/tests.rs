@@ -82,6 +82,27 @@ fn flow_tables_fit_in() {
     }
 }
 
+/// Ultra Ethernet instead of RoCE: what nobody brings is tied off, and nobody waits for himself.
+#[test]
+fn ultra_ethernet_fits_in() {
+    for width in WIDTHS {
+        on_a_large_stack(|| {
+            let card = Card::named("uet", width)?;
+            crate::lint::check("uet", &card.emit(false, "uet")?).map_err(|e| format!("{e:#?}"))?;
+            let assembled = card.list().assemble().map_err(|f| f.join("\n"))?;
+            let graph = WaitGraph::of(&assembled);
+            assert!(graph.faults.is_empty(), "{:#?}", graph.faults);
+            assert_eq!(graph.circle(), None);
+            assert_eq!(card.capabilities()[3], 1 << csr::FEATURE_UET | 1 << csr::FEATURE_ADDRESSES | 1 << csr::FEATURE_PAUSE);
+            assert!(card.list().instances.iter().all(|i| !["roce", "verbs"].contains(&i.part)));
+            let names = card.list().counter_names();
+            assert!(names.iter().enumerate().all(|(n, name)| !names[..n].contains(name)), "{names:?}");
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
 /// Nobody waits for himself, and every port that waits has said for whom.
 #[test]
 fn the_wait_graph_has_no_circle() {

@@ -6,6 +6,7 @@ mod local;
 pub mod pause;
 mod roce;
 pub mod sizes;
+mod uet;
 mod verbs;
 mod vxlan;
 
@@ -14,7 +15,7 @@ use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS, &local::LOCAL];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS, &local::LOCAL, &uet::UET];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

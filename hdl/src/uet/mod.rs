@@ -2,15 +2,22 @@
 
 pub mod ack;
 mod call;
+mod cut;
+pub mod dress;
 pub mod head;
+pub mod intake;
 pub mod kept;
 pub mod loss;
 pub mod messages;
 pub mod pdc;
 pub mod pds;
+pub mod peers;
+pub mod place;
+pub mod post;
 pub mod receive;
 pub mod records;
 pub mod sched;
+pub mod settings;
 pub mod source;
 pub mod spray;
 #[cfg(test)]

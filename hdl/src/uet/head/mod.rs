@@ -4,7 +4,7 @@ pub mod builder;
 mod delivery;
 pub mod parser;
 mod semantics;
-mod tables;
+pub(in crate::uet) mod tables;
 #[cfg(test)]
 mod tests;
 pub mod types;

@@ -2,7 +2,7 @@
 use super::delivery::Delivery;
 use super::semantics::Semantics;
 use super::tables::WINDOW_BITS;
-use super::types::{Note, UetHead, CAUSE, STAT_BITS};
+use super::types::{Carried, Note, UetHead, CAUSE, STAT_BITS};
 use crate::bus::{AxisSink, MsgSink, MsgSrc};
 use crate::prim::arb::BinToOneHot;
 use crate::stream::{BeatsToWide, MsgSlice};
@@ -28,6 +28,9 @@ pub struct Parser<const W: usize, const K: usize, const L: usize> {
     pub m: MsgSrc<UetHead>,
     /// A pulse for each packet, see `STATS`.
     pub stat: Signal<Out, Bits<STAT_BITS>>,
+    /// A pulse for each that is not taken, and what its keeper calls it.
+    pub bad: Signal<Out, Bit>,
+    pub bad_handle: Signal<Out, Bits<16>>,
     wide: BeatsToWide<WINDOW_BITS, W, K, L>,
     notes: MsgSlice<Note>,
     delivery: Delivery,
@@ -41,13 +44,16 @@ pub struct Parser<const W: usize, const K: usize, const L: usize> {
     reserved_bit: Constant<Bits<STAT_BITS>>,
     causes: DFF<Bits<CAUSES>>,
     reserved: DFF<Bit>,
+    spoilt: DFF<Bit>,
+    carried: Signal<Local, Carried>,
+    spoilt_handle: DFF<Bits<16>>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const L: usize> Logic for Parser<W, K, L> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, causes, reserved);
+        dff_setup!(self, clock, causes, reserved, spoilt, spoilt_handle);
         clock!(self, clock, wide, notes, delivery, semantics, out);
         self.wide.reset.next = self.reset.val();
         self.notes.reset.next = self.reset.val();
@@ -66,6 +72,9 @@ impl<const W: usize, const K: usize, const L: usize> Logic for Parser<W, K, L> {
         self.delivery.port.next = self.port.val();
         self.delivery.window.next = self.wide.m.data.val();
         self.delivery.len.next = self.wide.m.len.val();
+        if self.notes.m.data.val().bytes.any() {
+            self.delivery.len.next = self.notes.m.data.val().bytes;
+        }
         self.delivery.note.next = self.notes.m.data.val();
         self.delivery.valid.next = self.both.val();
         self.semantics.go.next = self.go.val();
@@ -84,7 +93,13 @@ impl<const W: usize, const K: usize, const L: usize> Logic for Parser<W, K, L> {
         if self.reserved.q.val() {
             self.stat.next = bit_cast::<STAT_BITS, CAUSES>(self.causes.q.val()) | self.reserved_bit.val();
         }
+        self.bad.next = self.spoilt.q.val();
+        self.bad_handle.next = self.spoilt_handle.q.val();
+        self.spoilt.d.next = self.semantics.done.val() & self.go.val() & self.semantics.cause.val().any();
+        self.carried.next = self.semantics.head.val().carried;
+        self.spoilt_handle.d.next = self.carried.val().handle;
         if self.reset.val() {
+            self.spoilt.d.next = false;
             self.causes.d.next = bits::<CAUSES>(0);
             self.reserved.d.next = false;
         }

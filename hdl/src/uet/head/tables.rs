@@ -17,7 +17,7 @@ pub(super) const SES: usize = SesFirst::BYTES;
 pub(super) const OPERANDS: usize = SesAtomic::BYTES + SesCompare::BYTES;
 /// Longest PDS header of a request, so the longest headers, with and without what is in front.
 pub(super) const BODY: usize = PdsRequest::BYTES + PdsRequestCc::BYTES + SES + OPERANDS;
-pub(super) const WINDOW: usize = UDP + BODY;
+pub(in crate::uet) const WINDOW: usize = UDP + BODY;
 
 pub(super) const PDS_BITS: usize = 8 * PDS;
 pub(super) const SES_BITS: usize = 8 * SES;
@@ -25,7 +25,7 @@ pub(super) const OPERANDS_BITS: usize = 8 * OPERANDS;
 /// SES header and operands.
 pub(super) const TAIL_BITS: usize = SES_BITS + OPERANDS_BITS;
 pub(super) const BODY_BITS: usize = 8 * BODY;
-pub(super) const WINDOW_BITS: usize = 8 * WINDOW;
+pub(in crate::uet) const WINDOW_BITS: usize = 8 * WINDOW;
 /// A body with the SES header behind the longest PDS header, of which the end is never used.
 pub(super) const LONG_BITS: usize = PDS_BITS + TAIL_BITS;
 

@@ -76,6 +76,8 @@ pub struct Note {
     pub peer: Bits<16>,
     pub congested: Bit,
     pub handle: Bits<16>,
+    /// Bytes of the packet, of which the stream may then have the headers only; 0: as many as come.
+    pub bytes: Bits<16>,
 }
 
 /// What carries a packet.

@@ -7,7 +7,7 @@ pub mod types;
 
 use super::head::builder::Builder;
 use super::head::parser::Parser;
-use super::head::types::{Note, PdsFields, STAT_BITS as HEAD_STATS};
+use super::head::types::{Carried, Note, PdsFields, STAT_BITS as HEAD_STATS};
 use super::pdc::types::{PdcAsk, PdcTold, PLACES, STAT_BITS as PDC_STATS};
 use super::pdc::Pdc;
 use super::receive::Receive;
@@ -28,7 +28,11 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("note", &["m", "m_note", "m_deliver", "m_end"]),
     ("s_post", &["m", "m_note", "m_deliver", "m_end"]), // the manager is shared
     ("s_done", &["m", "m_note", "m_deliver", "m_end"]),
+    // A frame goes to the builder and its note to the port at once, the next one when both are taken: a note is offered before its headers are, which the builder makes by itself.
+    ("m", &[]),
+    ("m_note", &[]),
     ("s_ctl", &["m_ctl"]),
+    ("m_ctl", &[]), // between two orders of the halves, which wait for their answers
 ];
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
@@ -98,6 +102,11 @@ pub struct Pds<
     /// Packets for semantics, in the order of their frames, and an answer to each, in any order.
     pub m_deliver: MsgSrc<Delivered>,
     pub s_done: MsgSink<Finished>,
+    /// Frames that are done with, each in a pulse: the parser has not taken the packet; its headers were all that was wanted of it, or it is not delivered. Of each frame that has come one of these tells, or it is delivered.
+    pub bad: Signal<Out, Bit>,
+    pub bad_handle: Signal<Out, Bits<16>>,
+    pub gone: Signal<Out, Bit>,
+    pub gone_handle: Signal<Out, Bits<16>>,
     /// Pulses of the parser and of the manager, see their `STATS`.
     pub head_stat: Signal<Out, Bits<HEAD_STATS>>,
     pub pdc_stat: Signal<Out, Bits<PDC_STATS>>,
@@ -119,6 +128,12 @@ pub struct Pds<
     wish: Signal<Local, Bit>,
     front: Signal<Local, PdsFields>,
     kind: Signal<Local, Bits<5>>,
+    /// The request at hand has been delivered; a frame is judged.
+    given: DFF<Bit>,
+    judged: Signal<Local, Bit>,
+    carried: Signal<Local, Carried>,
+    over: DFF<Bit>,
+    over_handle: DFF<Bits<16>>,
 }
 
 #[kernel]
@@ -139,6 +154,7 @@ impl<
 {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, given, over, over_handle);
         clock!(self, clock, parser, builder, pdc, halves, transmit, receive, frames, copies);
         self.parser.reset.next = self.reset.val();
         self.builder.reset.next = self.reset.val();
@@ -216,6 +232,21 @@ impl<
         } else if self.requests.val() {
             self.parser.m.ready.next = self.receive.s_head.ready.val();
         }
+        // What becomes of frames. A request is delivered in an earlier cycle than it is taken.
+        self.judged.next = self.parser.m.valid.val() & self.parser.m.ready.val();
+        if self.m_deliver.valid.val() & self.m_deliver.ready.val() {
+            self.given.d.next = true;
+        }
+        if self.judged.val() | self.reset.val() {
+            self.given.d.next = false;
+        }
+        self.over.d.next = self.judged.val() & !self.given.q.val() & !self.reset.val();
+        self.carried.next = self.parser.m.data.val().carried;
+        self.over_handle.d.next = self.carried.val().handle;
+        self.bad.next = self.parser.bad.val();
+        self.bad_handle.next = self.parser.bad_handle.val();
+        self.gone.next = self.over.q.val();
+        self.gone_handle.next = self.over_handle.q.val();
         // The manager.
         MsgSrc::<PdcAsk>::join(&mut self.transmit.m_pdc, &mut self.halves.s[0]);
         MsgSrc::<PdcAsk>::join(&mut self.receive.m_pdc, &mut self.halves.s[1]);

@@ -14,6 +14,7 @@ mod reset;
 mod shared_queue;
 mod stations;
 mod tunnel;
+mod uet;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use super::word;
@@ -173,6 +174,7 @@ impl Plan {
     pub fn new<'a>(sizes: Sizes, commands: impl IntoIterator<Item = &'a Command>, resets: impl IntoIterator<Item = fn(&mut Program)>) -> Self {
         let mut commands: Vec<Command> = CHASSIS.iter().chain(commands).copied().collect();
         commands.sort_by_key(|c| c.0 as u32);
+        commands.dedup_by_key(|c| c.0 as u32);
         Self { sizes, commands, resets: resets.into_iter().collect(), tables: Vec::new() }
     }
 
@@ -235,6 +237,16 @@ pub mod engines {
     /// The flow tables.
     pub const FLOWS: &[Command] = &[Command(SetFlow, Program::set_flow), Command(SetFlowPort, Program::set_flow_port)];
 
+    /// Ultra Ethernet: peers and the ring for ends, domains and regions.
+    pub const UET: &[Command] = &[
+        Command(CreatePd, Program::create_pd),
+        Command(DestroyPd, Program::destroy_pd),
+        Command(CreateMr, Program::create_mr),
+        Command(DestroyMr, Program::destroy_mr),
+        Command(SetUetPeer, Program::set_uet_peer),
+        Command(SetUetEnds, Program::set_uet_ends),
+    ];
+
     /// Of RoCEv2: the function's groups and its raw queue pair.
     pub fn reset_roce(program: &mut Program) {
         program.no_groups();
@@ -246,9 +258,13 @@ pub mod engines {
     pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
     /// Of the tunnels: the physical function's own goes with it.
     pub const RESET_TUNNEL: fn(&mut Program) = Program::no_tunnel;
+    /// Of Ultra Ethernet: nobody is a peer, and there is no ring, if it is the physical function.
+    pub const RESET_UET: fn(&mut Program) = Program::no_uet;
     /// Of the flow tables: they are emptied, and frames pass, if it is the physical function; else it may send nothing any more, if it is verified.
     pub const RESET_FLOWS: fn(&mut Program) = Program::no_flows;
 }
+
+pub use uet::{ENDS as UET_ENDS, PEERS as UET_PEER_TABLE};
 
 /// The program while it is written.
 pub struct Program {
