@@ -116,7 +116,11 @@ pub struct Post<const LE: usize, const LT: usize> {
     known: Signal<Local, Bit>,
     sendable: Signal<Local, Bit>,
     at: Signal<Local, Bits<LT>>,
-    slot: Signal<Local, Bits<64>>,
+    /// Where the next end goes, and its phase; it takes longer than a cycle from one end to the next.
+    slot: DFF<Bits<64>>,
+    phase: DFF<Bit>,
+    /// They are of the ring that stands there now.
+    steady: DFF<Bit>,
     mask: Signal<Local, Bits<INDEX>>,
     index: Signal<Local, Bits<INDEX>>,
     more: Signal<Local, Bits<32>>,
@@ -135,7 +139,7 @@ pub struct Post<const LE: usize, const LT: usize> {
 impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ring, number, state, post, ended, route, read, events);
+        dff_setup!(self, clock, ring, number, state, post, ended, route, read, events, slot, phase, steady);
         clock!(self, clock, inside, ctl, posts, messages, ends, writes, tokens, own, texts);
         self.ctl.reset.next = self.reset.val();
         self.posts.reset.next = self.reset.val();
@@ -159,6 +163,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.ctl.row.next = self.ring.q.val();
         self.fresh.next = self.ctl.new_row.val();
         self.begins.next = false;
+        self.steady.d.next = !(self.ctl.done.val() & self.ctl.we.val());
         if self.ctl.done.val() & self.ctl.we.val() & !self.ctl.addr.val().any() {
             self.ring.d.next = self.ctl.new_row.val();
             self.begins.next = self.fresh.val().valid & !self.ring.q.val().valid;
@@ -215,16 +220,17 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.more.next = self.number.q.val() + 1;
         self.mask.next = !(!bits::<INDEX>(0) << bit_cast::<INDEX, 4>(self.ring.q.val().log_size));
         self.index.next = self.number.q.val().get_bits::<INDEX>(0) & self.mask.val();
-        self.slot.next = self.ring.q.val().base + (bit_cast::<64, INDEX>(self.index.val()) << LG_ENTRY);
+        self.slot.d.next = self.ring.q.val().base + (bit_cast::<64, INDEX>(self.index.val()) << LG_ENTRY);
         self.as_entry.x.next = self.blank.val();
         self.as_entry.x.next.tag = self.own.read_data.val().tag;
         self.as_entry.x.next.why = bit_cast::<8, 2>(self.ended.q.val().why);
         self.as_entry.x.next.code = self.ended.q.val().code;
         self.as_entry.x.next.number = self.number.q.val().get_bits::<31>(0);
         self.pass.next = self.number.q.val() >> bit_cast::<32, 4>(self.ring.q.val().log_size);
-        self.as_entry.x.next.phase = !self.pass.val().get_bit(0);
+        self.phase.d.next = !self.pass.val().get_bit(0);
+        self.as_entry.x.next.phase = self.phase.q.val();
         self.writes.s.valid.next = false;
-        self.writes.s.data.next.iova = self.slot.val();
+        self.writes.s.data.next.iova = self.slot.q.val();
         self.writes.s.data.next.function = self.ring.q.val().function;
         self.writes.s.data.next.len = bits::<7>(ENTRY);
         self.writes.s.data.next.tag = bits::<8>(0);
@@ -272,8 +278,8 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
                 self.state.d.next = State::Write;
             }
             State::Write => {
-                self.writes.s.valid.next = self.ring.q.val().valid;
-                if self.writes.s.ready.val() | !self.ring.q.val().valid {
+                self.writes.s.valid.next = self.ring.q.val().valid & self.steady.q.val();
+                if (self.writes.s.ready.val() & self.steady.q.val()) | !self.ring.q.val().valid {
                     self.tokens.give.next = true;
                     self.flags.x[1].next = !self.ended.q.val().why.any() & (self.ended.q.val().code == ferric_abi::uet::codes::ReturnCode::Ok as u64);
                     self.flags.x[2].next = self.ended.q.val().why.any() | !(self.ended.q.val().code == ferric_abi::uet::codes::ReturnCode::Ok as u64);
