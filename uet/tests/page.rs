@@ -2,16 +2,17 @@
 use ferric_abi::uet::codes::{ControlType, NackCode, NextHeader, PdsType, ReturnCode, SesOpcode};
 use std::path::Path;
 
-/// A row: cells of number, name, model, gateware, test, notes, and the section it stands in.
+/// A row of the tables of numbers and fields: cells of number, name, model, gateware, test, notes, and the section it stands in.
 fn rows() -> Vec<(String, Vec<String>)> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/uet.md")).unwrap();
-    let (mut section, mut rows) = (String::new(), Vec::new());
+    let (mut section, mut rows, mut counts) = (String::new(), Vec::new(), false);
     for line in text.lines() {
         if let Some(title) = line.strip_prefix("## ") {
             section = title.to_owned();
         }
-        let head = ["| number |", "| field |", "|---"].iter().any(|start| line.starts_with(start));
-        if let Some(cells) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")).filter(|_| !head) {
+        let head = ["| number |", "| field |"].iter().any(|start| line.starts_with(start));
+        counts = head || counts && line.starts_with('|');
+        if let Some(cells) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")).filter(|_| counts && !head) {
             rows.push((section.clone(), cells.split(" | ").map(|cell| cell.trim().to_owned()).collect()));
         }
     }
@@ -29,7 +30,7 @@ fn exists(dir: &str, test: &str, section: &str) {
 #[test]
 fn every_row_says_what_is_there() {
     let rows = rows();
-    let mutants = ["uet", "uet-pdc", "uet-pds"].map(|list| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hdl/mutants/{list}.ini"))).unwrap()).concat();
+    let mutants = ["uet", "uet-pdc", "uet-pds", "uet-card"].map(|list| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../hdl/mutants/{list}.ini"))).unwrap()).concat();
     let mut gateware = 0;
     assert!(rows.len() > 150, "{} rows: is this the page?", rows.len());
     for (section, cells) in &rows {
