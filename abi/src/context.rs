@@ -245,8 +245,10 @@ macro_rules! context_records {
             hop_limit: u8[8] "Outer IPv4 TTL or IPv6 hop limit.";
             pmtu: u8[3] "Largest path MTU of the function's queue pairs, as in `ReqCtx`, that the underlay has room for; 0: any.";
             rsvd1: u8[5] "Zero.";
-            vni: u32[24] "VXLAN network identifier, both ways. No two functions have one at one `local`.";
-            rsvd2: u8[8] "Zero.";
+            vni: u32[24] "VXLAN network identifier, both ways.";
+            leader: u8[6] "With `joined`: the function whose network this is, too. It has the same VNI at the same `local`, and what says which packets are taken is the same.";
+            joined: bool[1] "The function is in another's network; written by the card. What comes through the tunnel is judged by the other's line.";
+            rsvd2: bool[1] "Zero.";
             dmac: u64[48] "Outer destination MAC: of the remote endpoint or of the next hop, first byte on the wire in the most significant byte.";
             tci: u16[16] "802.1Q tag control information of what leaves.";
             smac: u64[48] "Outer MAC address of this card: source of what leaves, destination of what is taken.";

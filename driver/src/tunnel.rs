@@ -93,14 +93,16 @@ impl Context {
     }
 
     /// From now on all frames of `function` go through this tunnel, and those that come through it are for that function only; no other frame is. For the physical function only. While it is
-    /// changed the function's frames wait. Tunnels stay when their function is reset, but for the physical function's own. A path MTU that [`TunnelConfig::underlay_mtu`] has no room for is refused; queue
+    /// changed the function's frames wait. Functions with one VNI at one address are in one network, and reach each other: the second joins the first, if both say the same of the packets that are taken
+    /// (the card's MAC address, `remote`, `any_remote`, `lenient`, `zero_checksum_v6`); neither is the physical function, and eight are the most. As long as one has joined it a function's VNI and what is
+    /// taken stay. Tunnels stay when their function is reset, but for the physical function's own. A path MTU that [`TunnelConfig::underlay_mtu`] has no room for is refused; queue
     /// pairs that are connected already keep theirs. Errors: no such function, a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero, a VNI that
-    /// another function has at the same address, or no leave for raw queue pairs though the function has some.
+    /// another function has at the same address with other rules, a change of what others have joined, or no leave for raw queue pairs though the function has some.
     pub fn set_tunnel(&self, function: u16, config: &TunnelConfig) -> Result<()> {
         self.tell_tunnel(function, config.line()?)
     }
 
-    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function, or one that has raw queue pairs and is not the physical one: its reset takes them away.
+    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function, one that others have joined, or one that has raw queue pairs and is not the physical one: its reset takes them away.
     pub fn clear_tunnel(&self, function: u16) -> Result<()> {
         self.tell_tunnel(function, TunnelCtx::default())
     }
@@ -110,6 +112,19 @@ impl Context {
             return Err(Error::Unsupported("be the end of a tunnel"));
         }
         self.inner.admin("set tunnel", AdminOpcode::SetTunnel, function.into(), &crate::admin::words::<14>(&line.0)).map(drop)
+    }
+
+    /// The function that `function` has joined: its network is that one's, too. `None`: it has a network of its own, or no tunnel. For the physical function only.
+    pub fn tunnel_leader(&self, function: u16) -> Result<Option<u16>> {
+        if !self.has_tunnel() {
+            return Err(Error::Unsupported("be the end of a tunnel"));
+        }
+        let query = Command { what: "query tunnel", opcode: AdminOpcode::QueryObject, id: function.into(), params: vec![csr::space::TUNNEL.into(), 0] };
+        let mut line = TunnelCtx::default();
+        for ticket in self.inner.post([query].iter()) {
+            line.0.chunks_exact_mut(4).zip(self.inner.answer(ticket)?).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        }
+        Ok(line.joined().then(|| line.leader().into()))
     }
 
     /// What became of frames at the tunnels since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.

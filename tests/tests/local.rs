@@ -1,4 +1,7 @@
 //! Functions of one card `switch` talk to each other, and to a function's own other queue pair: what they send does not leave the card, while others of the wire go on beside it.
+#[path = "local/one_vni.rs"]
+mod one_vni;
+
 use ferric_abi::codes::WrOpcode;
 use ferric_abi::context::TunnelCounts;
 use ferric_driver::qp::{sge, Payload};
@@ -24,9 +27,13 @@ const QKEY: u32 = 0x1122_3344;
 
 /// Card 0 is gateware, card 1, of which one function talks too, a twin. Each function has its MAC and its IP address.
 fn pair(width: usize) -> Pair {
+    pair_of(width, FUNCTIONS)
+}
+
+fn pair_of(width: usize, functions: usize) -> Pair {
     let cards = vec![CardConfig { width, engines: "switch", ..Default::default() }, CardConfig { body: Body::Twin, width, engines: "vxlan", ..Default::default() }];
-    let pair = Pair::with_functions(&WorldConfig { cards, ..Default::default() }, FUNCTIONS as u8).unwrap();
-    for host in (0..FUNCTIONS).flat_map(|f| pair.of(f)) {
+    let pair = Pair::with_functions(&WorldConfig { cards, ..Default::default() }, functions as u8).unwrap();
+    for host in (0..functions).flat_map(|f| pair.of(f)) {
         host.ctx.set_station(0, host.mac()).unwrap();
         host.ctx.set_address(0, Address { ip: host.ip(false), mac: host.mac(), vlan: None }).unwrap();
     }
@@ -57,16 +64,21 @@ struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     fn new(hosts: [&'a Host; 2]) -> Self {
+        Self::called(hosts, hosts.map(|host| (host.mac(), host.ip(false))))
+    }
+
+    /// Between these addresses.
+    fn called(hosts: [&'a Host; 2], names: [(Mac, IpAddr); 2]) -> Self {
         let cqs = hosts.map(|host| host.cq(64).unwrap());
         let mut qps = [0, 1].map(|side: usize| hosts[side].pd.create_qp(&QpConfig::default(), &cqs[side], &cqs[side]).unwrap());
         let qpns = [qps[0].qpn(), qps[1].qpn()];
         // One function's two queue pairs would be told at once by two batches.
         for (side, qp) in qps.iter_mut().enumerate() {
-            let (me, peer) = (hosts[side], hosts[1 - side]);
-            let path = Path { dmac: peer.mac(), smac: me.mac(), dip: peer.ip(false), sip: me.ip(false), vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
+            let ((smac, sip), (dmac, dip)) = (names[side], names[1 - side]);
+            let path = Path { dmac, smac, dip, sip, vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
             let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - side], rq_psn: 7, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(path) };
             let rts = RtsAttr { sq_psn: 7, timeout: 10, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 16 };
-            let mut batch = me.ctx.batch();
+            let mut batch = hosts[side].ctx.batch();
             batch.start(qp, &Start::Connected { access: Access::ALL, rtr, rts }).unwrap();
             together([batch]).unwrap();
         }
@@ -176,10 +188,14 @@ struct Member {
 
 impl Member {
     fn new(host: &Host, group: Option<IpAddr>) -> Self {
+        Self::named(host, (host.mac(), host.ip(false)), group)
+    }
+
+    fn named(host: &Host, (smac, sip): (Mac, IpAddr), group: Option<IpAddr>) -> Self {
         let cq = host.cq(16).unwrap();
         let mut qp = host.pd.create_qp(&QpConfig { qp_type: QpType::Ud, ..Default::default() }, &cq, &cq).unwrap();
         qp.to_init_ud(QKEY).unwrap();
-        qp.to_rtr_ud(Mtu::M1024, &Source { smac: host.mac(), sip: host.ip(false), vlan: None, udp_sport: 0xd123, flow_label: 0 }).unwrap();
+        qp.to_rtr_ud(Mtu::M1024, &Source { smac, sip, vlan: None, udp_sport: 0xd123, flow_label: 0 }).unwrap();
         qp.to_rts_ud(5).unwrap();
         group.into_iter().for_each(|group| qp.attach_multicast(group).unwrap());
         Self { cq, qp, memory: host.region(2048, Access::ALL).unwrap() }

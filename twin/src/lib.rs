@@ -123,7 +123,7 @@ pub struct Twin {
     /// Payload of the turn at hand.
     ahead: Ahead,
     /// Frames to the card itself, not yet received, and through whose tunnel they would have come.
-    looped: VecDeque<(Option<u16>, Vec<u8>)>,
+    looped: VecDeque<(ferric_model::net::networks::Through, Vec<u8>)>,
     /// Frames to the wire, not yet taken.
     pub sent: VecDeque<Vec<u8>>,
     /// Requests for interrupts (function, vector), not yet taken.

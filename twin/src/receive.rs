@@ -8,11 +8,11 @@ use ferric_abi::context::RspCtx;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{opcode, syndrome, Eth, Ipv4, Ipv6, Vlan, ECN_CE};
 use ferric_model::net::echo::Outcome;
-use ferric_model::net::networks::Network;
+use ferric_model::net::networks::{Network, Through};
 use ferric_model::net::parse::{receive as parse, Drop, Parsed};
 use ferric_model::roce::peer::{foreign, meant, stranger, Path, Seen};
 use ferric_model::roce::responder::{kind, Packet};
-use ferric_model::switch::functions::raw_queue;
+use ferric_model::switch::functions::raw_queues;
 
 /// Shortest Ethernet frame without FCS: a sender's MAC fills up.
 const SHORTEST: usize = 60;
@@ -34,9 +34,9 @@ fn header<const N: usize>(frame: &[u8], at: usize) -> [u8; N] {
 }
 
 impl Twin {
-    /// A frame without an outer header, which came through the tunnel of `through` or through none. A sender's MAC has filled up what came through none.
-    pub(crate) fn receive_from(&mut self, host: &mut dyn Host, frame: &[u8], through: Option<u16>) {
-        if frame.len() < SHORTEST && through.is_none() {
+    /// A frame without an outer header, which came from `through`. A sender's MAC has filled up what came through none.
+    pub(crate) fn receive_from(&mut self, host: &mut dyn Host, frame: &[u8], through: Through) {
+        if frame.len() < SHORTEST && through == Through::None {
             let mut padded = frame.to_vec();
             padded.resize(SHORTEST, 0);
             return self.receive_from(host, &padded, through);
@@ -58,6 +58,7 @@ impl Twin {
             return count!(self, 0, "rx.rx_other_station");
         }
         count!(self, 0, "rx.rx_raw");
+        let network = self.listening.addressed(header(frame, 0), network);
         if p.kind != frame_kind::OTHER {
             match self.station.receive(frame, self.ticks as u32, network) {
                 Some(Outcome::Answered(name, answer, function)) => {
@@ -71,7 +72,11 @@ impl Twin {
                 None => {}
             }
         }
-        self.deliver(host, raw_queue(self.raw_qpn, &self.tables.raw, network), p, frame);
+        let queues = raw_queues(self.raw_qpn, &self.tables.raw, network);
+        if queues.is_empty() {
+            return self.deliver(host, None, p, frame);
+        }
+        queues.into_iter().for_each(|qpn| self.deliver(host, Some(qpn), p, frame));
     }
 
     /// The card has answered by itself, as `name` says.

@@ -3,7 +3,7 @@ use crate::host::Host;
 use crate::Twin;
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::TunnelCounts;
-use ferric_model::net::networks::Network;
+use ferric_model::net::networks::{Network, Networks, Through};
 use ferric_model::switch::functions::{has, receive, send, Came};
 
 /// Adds one to a counter of the tunnels.
@@ -12,26 +12,27 @@ macro_rules! tunnel_count {
 }
 
 impl Twin {
-    /// A frame that came through the tunnel of `through`, or through none.
-    pub(crate) fn network(&self, through: Option<u16>) -> Network {
-        Network { through, tunnels: self.tables.tunnel.iter().enumerate().fold(0, |bits, (f, line)| bits | u64::from(has(line)) << f) }
+    /// A frame that came from there.
+    pub(crate) fn network(&self, through: Through) -> Network {
+        Network { through, networks: Networks::of(&self.tables.tunnel) }
     }
 
-    /// The network of a function.
+    /// A frame that a function sends to its network.
     pub(crate) fn network_of(&self, function: u16) -> Network {
-        self.network(self.tables.tunnel.get(usize::from(function)).is_some_and(has).then_some(function))
+        let tunnel = self.tables.tunnel.get(usize::from(function)).is_some_and(has);
+        self.network(if tunnel { Through::Looped(function) } else { Through::None })
     }
 
     /// A frame off the wire, from its Ethernet header on, without FCS.
     pub fn receive(&mut self, host: &mut dyn Host, frame: &[u8]) {
         if !self.tables.tunnel.iter().any(has) {
-            return self.receive_from(host, frame, None);
+            return self.receive_from(host, frame, Through::None);
         }
         match receive(&self.tables.tunnel, frame) {
-            Came::Plain => self.receive_from(host, frame, None),
+            Came::Plain => self.receive_from(host, frame, Through::None),
             Came::Through(function, inner) => {
                 tunnel_count!(self.tables.tunnel_counts, stripped set_stripped);
-                self.receive_from(host, &inner, Some(function));
+                self.receive_from(host, &inner, Through::Whole(function));
             }
             Came::Drop(cause) => count(&mut self.tables.tunnel_counts, cause),
         }

@@ -83,6 +83,8 @@ pub struct Book {
     pub functions: u16,
     /// Tunnels, by function.
     pub tunnels: BTreeMap<u16, TunnelConfig>,
+    /// Of functions that have joined another's network, that one.
+    pub leaders: BTreeMap<u16, u16>,
     /// Flows, by the number that their ufid is.
     pub flows: BTreeMap<u64, Entry>,
     /// (bridge domain, MAC address) to the port of a function.
@@ -108,6 +110,11 @@ impl Book {
         own.chain([("uplink".into(), UPLINK), ("vxlan".into(), VXLAN)]).collect()
     }
 
+    /// The tunnels of functions by which networks are called: all but those of functions that have joined another.
+    pub fn networks(&self) -> impl Iterator<Item = (&u16, &TunnelConfig)> + Clone {
+        self.tunnels.iter().filter(|(function, _)| !self.leaders.contains_key(function))
+    }
+
     /// The function whose tunnel a flow's frames come through; `None`: they come through none.
     fn tunnel_of(&self, flow: &Flow) -> Result<Option<u16>, Refusal> {
         let m = &flow.matches;
@@ -119,7 +126,7 @@ impl Book {
             !m.fields.contains_key(&other) && (!m.fields.contains_key(&own) || m.exact(own) == Some(number(ip).1))
         };
         let fits = |t: &TunnelConfig| m.exact(Field::TunId) == Some(t.vni.into()) && says([Field::TunDst, Field::TunDst6], t.local);
-        let (function, tunnel) = self.tunnels.iter().find(|(_, t)| fits(t)).ok_or(Refusal::Tunnel)?;
+        let (function, tunnel) = self.networks().find(|(_, t)| fits(t)).ok_or(Refusal::Tunnel)?;
         let src = [Field::TunSrc, Field::TunSrc6];
         match src.iter().any(|field| m.fields.contains_key(field)) {
             true if tunnel.any_remote => Err(Refusal::AnyRemote),

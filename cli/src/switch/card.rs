@@ -251,6 +251,11 @@ impl Card {
         tunnel.map_or_else(|| self.ctx.clear_tunnel(function), |tunnel| self.ctx.set_tunnel(function, tunnel))
     }
 
+    /// The function that this one has joined.
+    pub fn leader(&self, function: u16) -> Result<Option<u16>, Error> {
+        self.ctx.tunnel_leader(function)
+    }
+
     /// What the card has counted: of the flow tables, of what each function sends, and of tunnels, as far as it has them.
     pub fn counts(&self, functions: u16) -> Result<(Option<FlowCounts>, Vec<SenderCounts>, Option<TunnelCounts>), Error> {
         let flows = self.tables.is_some().then(|| self.ctx.flow_counts()).transpose()?;

@@ -157,6 +157,10 @@ impl Switch {
         }
         let config = tunnel.map(tunnel_of).transpose()?;
         self.card.tunnel(function, config.as_ref())?;
+        match self.card.leader(function)? {
+            Some(leader) => _ = self.book.leaders.insert(function, leader),
+            None => _ = self.book.leaders.remove(&function),
+        }
         match config {
             Some(config) => _ = self.book.tunnels.insert(function, config),
             None => _ = self.book.tunnels.remove(&function),
@@ -170,6 +174,7 @@ impl Switch {
                 return Err(format!("function {function} has no tunnel: ferric switch tunnel set").into());
             }
         }
+        let network = network.map(|function| *self.book.leaders.get(&function).unwrap_or(&function));
         let mac: Mac = mac.parse()?;
         let port = function.map(|f| self.function(f).map(|f| (FUNCTION_PORTS + u32::from(f)) as u8)).transpose()?;
         let key = (domain(network), mac.0);
@@ -244,6 +249,7 @@ impl Switch {
             if let Some(t) = self.book.tunnels.get(&function) {
                 let far = if t.any_remote { "anybody".into() } else { t.remote.to_string() };
                 say(format!("  tunnel: VNI {}, {} at {}, from {far}, to {} at {}{}", t.vni, t.local, t.mac, t.remote, t.next_hop, if t.raw { ", raw queue pairs" } else { "" }));
+                self.book.leaders.get(&function).into_iter().for_each(|leader| say(format!("  in the network of function {leader}")));
             }
             if let Some(sender) = self.senders.get(&function) {
                 say(format!("  may send: {}", rights_text(sender)));

@@ -41,7 +41,7 @@ fn through(book: &Book, frame: &[u8]) -> Option<u16> {
         std::net::IpAddr::V4(a) => !ip.v6 && ip.dst == u128::from(u32::from(a)),
         std::net::IpAddr::V6(a) => ip.v6 && ip.dst == u128::from(a),
     };
-    let ends = book.tunnels.iter().filter(|(_, t)| here(t.local));
+    let ends = book.networks().filter(|(_, t)| here(t.local));
     ends.clone().find(|(_, t)| t.vni == vni).or_else(|| ends.clone().next()).map(|(function, _)| *function)
 }
 

@@ -18,15 +18,15 @@ pub const LOCAL: Engine = Engine {
     doorbells: &[],
     commands: &[],
     reset: None,
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, ND>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, ND, LD>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `NF`: functions; `ND`: MAC addresses of all of them.
-fn lines<const W: usize, const K: usize, const NF: usize, const ND: usize>(a: &mut Assembly) {
-    a.instance("depart", Depart::<W, K, NF, ND>::default).waits(DEPART_WAITS);
+/// `W`, `K`: data path bits and bytes. `NF`: functions; `ND`, `LD`: MAC addresses of all of them, and log2 of that.
+fn lines<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize>(a: &mut Assembly) {
+    a.instance("depart", Depart::<W, K, NF, ND, LD>::default).waits(DEPART_WAITS);
     a.instance("arrive", Arrive::<W, K>::default).waits(ARRIVE_WAITS);
     a.join_each(ND, "stations.macs[*]", "depart.macs[*]");
-    a.join("tunnel.tunnels", "depart.tunnels");
+    a.join("tunnel.networks", "depart.networks");
     // Without the engine that verifies what functions send, they may all have the addresses that they say.
     if a.instances.iter().any(|i| i.name == "guard") {
         a.join_each(NF, "guard.each[*]", "depart.senders[*]");

@@ -22,6 +22,8 @@ const LOG_WAITING: usize = 5;
 /// The chains of what the responder is asked, and of the queue pair that gets what is not RoCE (SET_PORT): nothing on them but what tells functions apart.
 pub(super) const REQUESTS: &str = "requests for the responder";
 pub(super) const RAW_QUEUE: &str = "the raw queue pair";
+/// Handles of received frames that get one owner more.
+pub(super) const OWNERS: &str = "owners of received frames";
 
 /// The manifest.
 pub const ROCE: Engine = Engine {
@@ -159,7 +161,7 @@ fn receive_wires(a: &mut Assembly) {
     a.join("stations.owner", "peer.addressee");
     a.join("peer.line_bits", "front.peer_line");
     // For functions that have networks of their own.
-    ["peer.tunnels", "mcast.tunnels"].iter().for_each(|port| a.optional(port));
+    ["peer.networks", "mcast.networks"].iter().for_each(|port| a.optional(port));
     a.join("now_q.q", "dispatch.now");
     a.join("dispatch.notice", "congestion.notice");
     a.join("dispatch.notice_valid", "congestion.notice_valid");
@@ -169,7 +171,7 @@ fn receive_wires(a: &mut Assembly) {
     a.join("dispatch.m_resp", "mcast.s");
     a.chain(REQUESTS, "mcast.m", "resp.s_rx");
     a.watch(space::PATH, "mcast.path_ctl");
-    a.join("mcast.m_retain", "cells.s_retain");
+    a.chain(OWNERS, "mcast.m_retain", "cells.s_retain");
     a.join("dispatch.m_req", "req_rx.s_rx");
     a.join("req_rx.m_cell", "cells.s_read[1]");
     a.join_each(2, "resp.ctx[*]", "rsp_ctx.client[*]");

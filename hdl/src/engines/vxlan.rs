@@ -1,13 +1,15 @@
 //! The manifest of the tunnels' end, and its lines.
 
-use super::roce::{RAW_QUEUE, REQUESTS};
+use super::roce::{OWNERS, RAW_QUEUE, REQUESTS};
 use super::wire::{self, OFF_THE_WIRE, TO_THE_WIRE};
 use super::{Check, Engine};
 use crate::assembly::Assembly;
 use crate::host::admin::program::engines as program;
 use crate::switch::{entry, outer::Outer, queues, queues::RawQueues, wrap, wrap::Wrap};
+use crate::stream::{arb, MsgArb};
 use crate::with_sizes;
 use ferric_abi::csr::{self, space};
+use rust_hdl::prelude::Bits;
 
 /// The manifest.
 pub const VXLAN: Engine = Engine {
@@ -38,7 +40,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize, const
     a.instance("tunnel", entry::Entry::<NF>::default).waits(entry::WAITS);
     a.instance("outer", Outer::<W, K, LK, NF>::default).waits(&[("s", &[])]);
     a.instance("wrap", Wrap::<W, K, LK, NF>::default).waits(wrap::WAITS);
-    a.join_each(NF, "tunnel.ctx[*]", "outer.ctx[*]");
+    a.join_each(NF, "tunnel.ends[*]", "outer.ctx[*]");
     a.join_each(NF, "tunnel.ctx[*]", "wrap.ctx[*]");
     a.join("outer.stat", "tunnel.stripped");
     a.join("wrap.stat", "tunnel.wrapped");
@@ -47,13 +49,20 @@ fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize, const
     a.chain(NETWORKS, "outer.network", "front.network");
     a.chain(BEGINS, "egress.begins", "wrap.begins");
     a.chain(SENDERS, "egress.begins_function", "wrap.begins_function");
+    // What came through a tunnel to the address of one function is for that one.
+    a.join("stations.owner", "front.owner");
+    a.join("stations.owned", "front.owned");
     for block in APART {
         if a.instances.iter().any(|i| i.name == block) {
-            a.join("tunnel.tunnels", &format!("{block}.tunnels"));
+            a.join("tunnel.networks", &format!("{block}.networks"));
         }
     }
     if a.instances.iter().any(|i| i.name == "resp") {
         a.instance("raw_queues", RawQueues::<LF>::default).waits(queues::WAITS);
+        a.instance("retains", MsgArb::<Bits<9>, 2>::default).waits(arb::WAITS);
+        a.join("tunnel.networks", "raw_queues.networks");
+        a.join("raw_queues.m_retain", "retains.s[1]");
+        a.link(OWNERS, 10, "retains.s[0]", "retains.m");
         a.link(REQUESTS, 10, "raw_queues.s", "raw_queues.m");
         a.link(RAW_QUEUE, 10, "raw_queues.port", "raw_queues.raw_qpn");
         a.table(space::RAW, "raw_queues");

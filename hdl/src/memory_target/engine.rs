@@ -135,6 +135,8 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.front.network.next.tunnel = false;
         self.front.network.next.function = bits::<12>(0);
         self.front.peer_foreign.next = false;
+        self.front.owner.next = bits::<6>(0);
+        self.front.owned.next = false;
         CellWriter::<64>::join(&mut self.front.m_cell, &mut self.cells.s_write);
         // Whatever it is: `sort` looks at it.
         self.sort.s.data.next = self.front.m_desc.data.val();

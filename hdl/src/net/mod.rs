@@ -10,3 +10,4 @@ pub mod share;
 pub mod station;
 pub mod tx;
 pub mod unwanted;
+pub mod within;

@@ -38,6 +38,3 @@ fn beyond<const N: usize>(lg: usize) -> Constant<Bits<N>> {
 fn be16<const N: usize>(at: usize) -> BePick<N, Bits<16>> {
     BePick::new((0..16).map(|bit| 8 * (at + 1 - bit / 8) + bit % 8).collect())
 }
-
-/// What a frame through no tunnel has for a function if the raw queue pair of this network is not to get it: the physical function has a tunnel, or has sent the frame itself.
-pub(crate) const NOBODY: u64 = 0xfff;

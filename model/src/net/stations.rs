@@ -1,7 +1,7 @@
 //! Whose frame it is. Written from IEEE 802.3, 3.2.3 (the first bit of a destination says whether it is a group's) and 4.2.9 (a station recognises its own address, groups, and in
 //! promiscuous mode everything).
 
-use super::networks::Network;
+use super::networks::{Network, Through};
 use ferric_abi::csr::STATIONS;
 
 /// Where MAC control frames go (annex 31B.1).
@@ -16,10 +16,23 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Whose address it is, in the frame's network; the physical function's if it is nobody's.
-    pub fn owner(&self, destination: [u8; 6], network: Network) -> u16 {
+    /// Whose address it is, in the frame's network.
+    pub fn holder(&self, destination: [u8; 6], network: Network) -> Option<u16> {
         let mut functions = self.own.iter().enumerate().filter(|(_, mac)| **mac == Some(destination)).map(|(line, _)| (line / STATIONS as usize) as u16);
-        functions.find(|f| network.has(*f)).unwrap_or(0)
+        functions.find(|f| network.has(*f))
+    }
+
+    /// The same; the physical function if it is nobody's.
+    pub fn owner(&self, destination: [u8; 6], network: Network) -> u16 {
+        self.holder(destination, network).unwrap_or(0)
+    }
+
+    /// A frame that came through the tunnel of a network to the address of one of its functions is for that one alone.
+    pub fn addressed(&self, destination: [u8; 6], network: Network) -> Network {
+        match (network.through, self.holder(destination, network)) {
+            (Through::Whole(_), Some(function)) => Network { through: Through::Only(function), ..network },
+            _ => network,
+        }
     }
 
     /// The frame is for another station. The raw queue pair is the physical function's.

@@ -3,7 +3,7 @@ use super::layers::{parse, Deep, Layers, Upper};
 use super::outer::{strip, Stripped};
 use super::tables::{Endpoint, EndpointKind, InnerTag, Tables};
 use super::wrap::{line, wrap};
-use crate::net::networks::Network;
+use crate::net::networks::{Network, Through};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::{RawCtx, TunnelCtx};
 use ferric_abi::switch::Encap;
@@ -19,7 +19,7 @@ const LONGEST: usize = 70_000;
 pub enum Came {
     /// It came through no tunnel.
     Plain,
-    /// It came through the tunnel of a function: the frame inside.
+    /// It came through the tunnel of a function, and of those that have joined it: the frame inside.
     Through(u16, Vec<u8>),
     /// It is dropped.
     Drop(SwitchCause),
@@ -52,10 +52,10 @@ pub fn tables(ctx: &TunnelCtx) -> Tables {
     tables
 }
 
-/// Whose rules a frame is judged by: the function whose VNI it has at its address, and that line. Where there is none of this VNI, but tunnels at this address, by the strictest. `None`: it is for no tunnel.
+/// Whose rules a frame is judged by: the function whose VNI it has at its address, and that line; of functions in one network the one that the others have joined. Where there is none of this VNI, but tunnels at this address, by the strictest. `None`: it is for no tunnel.
 pub fn judge(lines: &[TunnelCtx], frame: &[u8]) -> Option<(Option<u16>, TunnelCtx)> {
     let view = if parse(frame) == Err(Deep::Truncated) && frame.len() > WINDOW { [frame, &[0; LONGEST]].concat() } else { frame.to_vec() };
-    let ours: Vec<usize> = (0..lines.len()).filter(|f| lines[*f].valid() && strip(&tables(&lines[*f]), &view, Some(lines[*f].smac())) != Stripped::Plain).collect();
+    let ours: Vec<usize> = (0..lines.len()).filter(|f| lines[*f].valid() && !lines[*f].joined() && strip(&tables(&lines[*f]), &view, Some(lines[*f].smac())) != Stripped::Plain).collect();
     let at = parse(&view).ok().and_then(|l| if let Upper::Ip(ip) = l.upper { Some(ip.l4 + 12) } else { None });
     let vni = at.and_then(|at| view.get(at..at + 3)).map(|b| u32::from_be_bytes([0, b[0], b[1], b[2]]));
     let first = ours.first()?;
@@ -76,11 +76,15 @@ pub fn receive(lines: &[TunnelCtx], frame: &[u8]) -> Came {
     }
 }
 
-/// Which queue pair gets a frame that is not RoCE: `physical` is the physical function's, `lines` say those of functions with tunnels.
-pub fn raw_queue(physical: Option<u32>, lines: &[RawCtx], network: Network) -> Option<u32> {
+/// Which queue pairs get a frame that is not RoCE: `physical` is the physical function's, `lines` say those of functions with tunnels. A frame for a whole network reaches all of its functions but the one that has sent it.
+pub fn raw_queues(physical: Option<u32>, lines: &[RawCtx], network: Network) -> Vec<u32> {
+    let own = |f: usize| lines.get(f).filter(|line| line.valid()).map(RawCtx::qpn);
+    let sender = if let Through::Looped(f) = network.through { Some(f) } else { None };
     match network.through {
-        Some(function @ 1..) => lines.get(usize::from(function)).filter(|line| line.valid()).map(RawCtx::qpn),
-        _ => physical.filter(|_| network.has(0)),
+        Through::None => physical.filter(|_| network.has(0)).into_iter().collect(),
+        Through::Only(0) | Through::Whole(0) => physical.into_iter().collect(),
+        Through::Only(f) => own(f.into()).into_iter().collect(),
+        _ => (1..lines.len()).filter(|f| network.has(*f as u16) && sender != Some(*f as u16)).filter_map(own).collect(),
     }
 }
 

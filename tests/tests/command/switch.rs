@@ -174,7 +174,15 @@ fn tunnels_and_rights_are_told_and_shown() {
     let b = Bench::new(&["--engines", "switch"]);
     const ENDS: &str = "100,02:00:00:00:00:01,10.1.0.1,02:00:00:00:00:02,10.1.0.2";
     b.says(&["tunnel", "set", "1", ENDS, "--raw"]);
-    b.refuses(&["tunnel", "set", "2", ENDS], "InUse");
+    b.refuses(&["tunnel", "set", "2", "100,02:00:00:00:00:01,10.1.0.1,02:00:00:00:00:02,10.1.0.9"], "InUse");
+    // The same VNI and rules: one network, called by its first function.
+    b.says(&["tunnel", "set", "2", ENDS]);
+    b.refuses(&["tunnel", "clear", "1"], "InUse");
+    b.says(&["station", "set", "02:00:00:00:09:0a", "2", "--network", "2"]);
+    let shown = b.says(&["show"]);
+    assert!(shown.contains("in the network of function 1") && shown.contains("station 02:00:00:00:09:0a through the tunnel of function 1: function 2"), "{shown}");
+    b.says(&["station", "clear", "02:00:00:00:09:0a", "--network", "2"]);
+    b.says(&["tunnel", "clear", "2"]);
     b.refuses(&["tunnel", "set", "9", ENDS], "the card has the functions 0 to 3");
     b.refuses(&["tunnel", "set", "2", "100,02:00"], "a tunnel is VNI,MAC,IP,PEER-MAC,PEER-IP");
     b.says(&["port", "set", "1", "--mac", "02:00:00:00:07:07", "--ip", "192.168.7.7", "--roce"]);

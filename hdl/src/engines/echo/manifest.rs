@@ -28,7 +28,7 @@ fn lines<const W: usize, const K: usize, const LB: usize, const LF: usize, const
     a.link("frames", frame::ECHO, "echo.s_desc", "echo.m_desc");
     a.client("frames in", &["echo.m_cell", "echo.s_cell"]);
     a.client("frames out", &["echo.m_slot", "echo.s_slot", "echo.m_inline", "echo.m_seal"]);
-    a.optional("echo.tunnels");
+    a.optional("echo.networks");
     a.table(space::ADDRESS, "echo");
     a.count("echo", "echo.stat", STATS);
 }

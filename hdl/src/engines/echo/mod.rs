@@ -16,7 +16,8 @@ mod worker;
 pub use manifest::ECHO;
 
 use crate::bus::{AxisSink, MsgSink, MsgSrc};
-use crate::msg::{CellRead, CtlReq, CtlResp, InlineWrite, RxDesc, SlotGrant, SlotReq, SlotSeal};
+use crate::msg::{CellRead, CtlReq, CtlResp, InlineWrite, Network, RxDesc, SlotGrant, SlotReq, SlotSeal};
+use crate::net::within::{Within, NETWORKS};
 use crate::stream::{MsgFifo, MsgSlice};
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire;
@@ -49,8 +50,6 @@ const AROUND: u64 = wire::Eth::BYTES as u64 + 4;
 const COPIED_4: u64 = AROUND + wire::Ipv4::BYTES as u64;
 const COPIED_6: u64 = AROUND + wire::Ipv6::BYTES as u64;
 const TAG: u64 = wire::Vlan::BYTES as u64;
-/// The bit of function 0.
-const FUNCTION_0: u64 = 1;
 /// Number of a frame's second piece.
 const SECOND: u64 = 1;
 /// Ends of an ARP packet and of a message of neighbour discovery.
@@ -92,8 +91,8 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     pub s_slot: MsgSink<SlotGrant>,
     pub m_inline: MsgSrc<InlineWrite>,
     pub m_seal: MsgSrc<SlotSeal>,
-    /// Functions with a tunnel, a bit each.
-    pub tunnels: Signal<In, Bits<64>>,
+    /// Which network each function is in.
+    pub networks: Signal<In, Bits<NETWORKS>>,
     /// Space ADDRESS.
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
@@ -120,7 +119,10 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     leaving: DFF<Bits<14>>,
     stop: DFF<Bits<14>>,
     copied_from: DFF<Bits<7>>,
-    within: DFF<Bits<64>>,
+    /// Functions of the frame's network.
+    within: Within,
+    origin: Signal<Local, Network>,
+    reached: DFF<Bits<64>>,
     ours: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
     now_waiting: Signal<Local, Waiting>,
@@ -138,7 +140,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
 impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: usize> Logic for Echo<W, K, L, LF, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, returns, held, entering, leaving, stop, copied_from, within);
+        dff_setup!(self, clock, returns, held, entering, leaving, stop, copied_from, reached);
         clock!(self, clock, arrived, waiting, fetch, header, addresses, limit, walk, answer, send, worker);
         self.arrived.reset.next = self.reset.val();
         self.waiting.reset.next = self.reset.val();
@@ -260,12 +262,12 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.addresses.want.next = self.worker.want.val();
         self.addresses.key.next = self.header.key.val();
         self.addresses.whose.next = self.worker.whose.val();
-        // Those of the frame's network.
-        self.within.d.next = !self.tunnels.val();
-        if self.now_waiting.val().tunnel {
-            self.within.d.next = bits::<64>(FUNCTION_0) << bit_cast::<64, 12>(self.now_waiting.val().function);
-        }
-        self.addresses.within.next = self.within.q.val();
+        self.origin.next.tunnel = self.now_waiting.val().tunnel;
+        self.origin.next.function = self.now_waiting.val().function;
+        self.within.network.next = self.origin.val();
+        self.within.networks.next = self.networks.val();
+        self.reached.d.next = self.within.reached.val();
+        self.addresses.within.next = self.reached.q.val();
         self.addresses.mac.next = self.header.smac.val();
         if self.header.sort.val().advertisement {
             self.addresses.mac.next = self.walk.mac.val();

@@ -5,6 +5,7 @@ mod peers;
 mod searches;
 mod storms;
 
+use ferric_model::net::networks::{Networks, Through};
 use super::model::Outcome;
 use super::{BURST, TICKS_PER_TOKEN};
 use crate::tb::Rng;
@@ -95,6 +96,14 @@ fn the_same_addresses_in_two_networks() {
             Some(Outcome::Answered("echo_arp", _, function)) => assert_eq!(Some(function), expected, "{tunnels:b} {through:?}"),
             other => assert!(expected.is_none() && other == Some(Outcome::PassedOn), "{tunnels:b} {through:?}: {other:?}"),
         }
+    }
+    // Function 2 has joined function 1: in their network the lower line counts, each is reached by itself, and function 0 is asked by nobody of it.
+    let joined = Networks::apart(0b010).join(2, 1);
+    for (through, expected) in [(Through::Whole(1), 1), (Through::Looped(2), 1), (Through::Only(2), 2), (Through::None, 0)] {
+        b.now += REST;
+        b.set_networks(joined, through);
+        let Some(Outcome::Answered("echo_arp", _, function)) = b.exchange(&who_has(CARD4)) else { panic!("{through:?}") };
+        assert_eq!(function, expected, "{through:?}");
     }
     // Who seeks a neighbour is answered by his own network only.
     b.set_network(0b010, Some(2));

@@ -64,6 +64,9 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     pub dmac: Signal<Out, Bits<48>>,
     pub dmac_network: Signal<Out, Network>,
     pub other_station: Signal<In, Bit>,
+    /// From `net/station`, a cycle after `dmac`: whose address it is, if it is somebody's. A frame for a whole network is for that function alone then.
+    pub owner: Signal<In, Bits<6>>,
+    pub owned: Signal<In, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<8>>,
     /// See [`STRANGERS`].
@@ -138,6 +141,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.dmac.next = self.parser.dmac.val();
         self.dmac_network.next = self.parser.dmac_network.val();
         self.parser.other_station.next = self.other_station.val();
+        self.parser.owner.next = self.owner.val();
+        self.parser.owned.next = self.owned.val();
         self.judge.parsed_valid.next = self.parser.desc_valid.val();
         self.m_cell.verdict.next = self.judge.verdict.val();
         self.m_cell.keep.next = self.judge.keep.val();

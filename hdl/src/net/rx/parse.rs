@@ -15,6 +15,7 @@ use crate::records::{AtomicAckEth, AtomicEth, Bth, Deth, Reth, Udp};
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_model::net::networks::WHOLE;
 use rust_hdl::prelude::*;
 
 // Bytes of Ethernet and IP header, less the ICRC that `Headers::need` counts.
@@ -22,6 +23,9 @@ const BEFORE_4: u64 = (wire::Eth::BYTES + wire::Ipv4::BYTES - wire::ICRC_BYTES) 
 const BEFORE_4_VLAN: u64 = BEFORE_4 + header::VLAN;
 const BEFORE_6: u64 = (wire::Eth::BYTES + wire::Ipv6::BYTES - wire::ICRC_BYTES) as u64;
 const BEFORE_6_VLAN: u64 = BEFORE_6 + header::VLAN;
+
+/// The bit of a frame's `function` that says that it is for all of that one's network.
+const ALL: usize = WHOLE.ilog2() as usize;
 
 /// Extended headers: AtomicETH at most.
 const EXT: usize = 28 * 8;
@@ -73,9 +77,12 @@ pub struct Parser {
     pub dmac: Signal<Out, Bits<48>>,
     pub dmac_network: Signal<Out, Network>,
     pub other_station: Signal<In, Bit>,
+    pub owner: Signal<In, Bits<6>>,
+    pub owned: Signal<In, Bit>,
     ip: IpLayer,
     valid: [DFF<Bit>; 3],
     networks: [DFF<Network>; 3],
+    came: Signal<Local, Network>,
     // Stage 2: UDP and BTH, opcode
     #[init(BePick::of(&wire::Udp::LAYOUT, 0))]
     udp: BePick<L4, Udp>,
@@ -192,6 +199,10 @@ impl Logic for Parser {
         self.networks[0].d.next = self.network.val();
         for i in 1..3 {
             self.networks[i].d.next = self.networks[i - 1].q.val();
+        }
+        self.came.next = self.networks[0].q.val();
+        if self.came.val().tunnel & self.came.val().function.get_bit(ALL) & self.owned.val() {
+            self.networks[1].d.next.function = bit_cast::<12, 6>(self.owner.val());
         }
         // Stage 1
         self.ip.types.next = self.types.val();

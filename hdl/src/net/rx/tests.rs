@@ -9,6 +9,7 @@ use crate::net::cells::{CellBuffer, CellWriter, CELLS};
 use crate::net::icrc::model::seal;
 use crate::net::icrc::tests::captured;
 use crate::tb::{Fields, Rng, Tb};
+use ferric_model::net::networks::WHOLE;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Bth, Eth, Ipv4, Ipv6};
 use rust_hdl::prelude::*;
@@ -36,6 +37,8 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     dmac: Signal<Out, Bits<48>>,
     dmac_network: Signal<Out, Network>,
     other_station: Signal<In, Bit>,
+    owner: Signal<In, Bits<6>>,
+    owned: Signal<In, Bit>,
     s_read: MsgSink<CellRead>,
     s_free: MsgSink<CellRead>,
     m_data: AxisSrc<W, K>,
@@ -52,6 +55,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK
         self.cells.reset.next = self.reset.val();
         AxisSink::<W, K>::link(&mut self.s, &mut self.rx.s);
         self.rx.s_err.next = self.s_err.val();
+        self.rx.owner.next = self.owner.val();
+        self.rx.owned.next = self.owned.val();
         self.m_desc.data.next = self.rx.m_desc.data.val();
         self.m_desc.valid.next = self.rx.m_desc.valid.val() | self.rx.m_raw.valid.val();
         self.rx.m_desc.ready.next = self.m_desc.ready.val() & self.rx.m_desc.valid.val();
@@ -290,6 +295,20 @@ fn elsewhere(dmac: u64, network: u64) -> bool {
     (dmac ^ network << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3 == 0
 }
 
+/// Likewise: of which function a destination is, if it is one's.
+fn owner(dmac: u64, network: u64) -> Option<u64> {
+    let n = (dmac ^ network << 24).wrapping_mul(0xc2b2_ae3d_27d4_eb4f) >> 20;
+    (n % 2 == 0).then_some(n / 2 % 64)
+}
+
+/// Whose a frame is, as its descriptor says: one for a whole network to the address of a function is for that function.
+fn whose(frame: &[u8], network: [u64; 2]) -> [u64; 2] {
+    match (owner(destination(frame), network[0] | network[1] << 1), network[0] == 1 && network[1] & u64::from(WHOLE) != 0) {
+        (Some(function), true) => [1, function],
+        _ => network,
+    }
+}
+
 /// Sends `frames` with `gap` percent idle cycles, stalls descriptors in `stall` percent of cycles and reads every frame back, one
 /// in `pace` cycles. Returns what `stat` counted.
 fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32, pace: u64) -> BTreeMap<&'static str, u64> {
@@ -301,6 +320,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
     let mut counts: BTreeMap<&'static str, u64> = STATS.iter().chain(STRANGERS).chain(&["foreign"]).map(|s| (*s, 0)).collect();
     let ask = Fields::of::<PeerAsk>();
     let (mut asked, mut sought) = (VecDeque::from([(false, false, 0); 2]), VecDeque::from([false; 3]));
+    let mut owned = VecDeque::from([None; 1]);
     (0..520).for_each(|_| tb.cycle());
     assert_eq!(tb.get("free_count"), CELLS as u64);
     let mut good: VecDeque<(usize, Parsed, Vec<u8>)> = VecDeque::new();
@@ -352,6 +372,10 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
         asked.push_back((refused(&tb.get_wide("peer")), foreign(&tb.get_wide("peer")), line_bits(&tb.get_wide("peer"))));
         sought.push_back(elsewhere(tb.get("dmac"), tb.get("dmac_network")));
         let ((stranger, alien, line), other) = (asked.pop_front().unwrap(), sought.pop_front().unwrap());
+        owned.push_back(owner(tb.get("dmac"), tb.get("dmac_network")));
+        let function = owned.pop_front().unwrap();
+        tb.set("owner", function.unwrap_or(0));
+        tb.set("owned", function.is_some().into());
         tb.set("peer_line", line.into());
         tb.set("peer_stranger", stranger.into());
         tb.set("other_station", other.into());
@@ -378,7 +402,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
             for (name, value) in expect(&parsed) {
                 assert_eq!(rx.get(&words, name), value, "frame {n}: {name}\n{frame:02x?}");
             }
-            assert_eq!([rx.get(&words, "tunnel") as u64, rx.get(&words, "function") as u64], network_of(n), "frame {n}");
+            assert_eq!([rx.get(&words, "tunnel") as u64, rx.get(&words, "function") as u64], whose(&frame, network_of(n)), "frame {n}");
             let off = if parsed.raw { 0 } else { usize::from(parsed.pay_off) };
             let len = usize::from(parsed.pay_len);
             commands.push_back(command.pack(&[("handle", rx.get(&words, "handle")), ("off", off as u128), ("len", len as u128), ("free", 1)]));

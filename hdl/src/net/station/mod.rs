@@ -8,6 +8,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, Network};
+use crate::net::within::{Within, NETWORKS};
 use crate::prim::arb::{BinToOneHot, FirstSet, OneHotToBin};
 use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
@@ -29,8 +30,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// The bit of a group's address: the first on the wire, which is the lowest of the first byte (IEEE 802.3, 3.2.3).
 const GROUP: usize = 40;
 /// Bits of SET_PORT's word.
-/// The bit of function 0.
-const FUNCTION_0: u64 = 1;
 const RAW: usize = csr::PORT_RAW.ilog2() as usize;
 const PROMISCUOUS: usize = csr::PORT_PROMISCUOUS.ilog2() as usize;
 
@@ -43,11 +42,13 @@ pub struct Stations<const N: usize, const LN: usize> {
     pub reset: Signal<In, Bit>,
     /// In every cycle a destination, which counts if `net/rx` asks about a frame.
     pub dmac: Signal<In, Bits<48>>,
-    /// With it: where the frame comes from, and which functions have a tunnel, a bit each.
+    /// With it: where the frame comes from, and which network each function is in.
     pub network: Signal<In, Network>,
-    pub tunnels: Signal<In, Bits<64>>,
+    pub networks: Signal<In, Bits<NETWORKS>>,
     /// In the next cycle: whose address it is; the physical function's if it is nobody's.
     pub owner: Signal<Out, Bits<6>>,
+    /// At the same time: it is somebody's.
+    pub owned: Signal<Out, Bit>,
     /// Three cycles after `dmac`: no function wants the frame.
     pub other: Signal<Out, Bit>,
     /// Each function's addresses, as they stand.
@@ -67,8 +68,7 @@ pub struct Stations<const N: usize, const LN: usize> {
     sweep: DFF<Bits<LN>>,
     shown: Signal<Local, StationCtx>,
     same: Gather<N>,
-    /// Functions that are of the frame's network.
-    within: Signal<Local, Bits<64>>,
+    within: Within,
     hits: DFF<Bits<N>>,
     group: DFF<Bit>,
     promiscuous: DFF<Bit>,
@@ -112,10 +112,8 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
             self.clearing.d.next = !self.sweep.q.val().all();
         }
 
-        self.within.next = !self.tunnels.val();
-        if self.network.val().tunnel {
-            self.within.next = bits::<64>(FUNCTION_0) << bit_cast::<64, 12>(self.network.val().function);
-        }
+        self.within.network.next = self.network.val();
+        self.within.networks.next = self.networks.val();
         // First cycle: every row. Second: one of them, or whoever may be meant besides.
         for i in 0..N {
             self.addresses[i].clock.next = self.clock.val();
@@ -133,12 +131,12 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
             self.shown.next.mac = self.addresses[i].q.val();
             self.shown.next.valid = self.live[i].q.val();
             self.macs[i].next = self.shown.val();
-            self.same.x[i].next = self.live[i].q.val() & (self.addresses[i].q.val() == self.dmac.val()) & self.within.val().get_bit(i >> 2);
+            self.same.x[i].next = self.live[i].q.val() & (self.addresses[i].q.val() == self.dmac.val()) & self.within.reached.val().get_bit(i >> 2);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.val().get_bit(GROUP);
         // Nobody but the raw queue pair wants what is for no function.
-        self.promiscuous.d.next = self.port.val().get_bit(RAW) & self.port.val().get_bit(PROMISCUOUS) & !self.network.val().function.any();
+        self.promiscuous.d.next = self.port.val().get_bit(RAW) & self.port.val().get_bit(PROMISCUOUS) & self.within.reached.val().get_bit(0);
         // MAC control frames end here, whoever listens: pause frames are between the two ends of a link (IEEE 802.3 clause 31).
         self.control.d.next = self.dmac.val() == self.control_address.val();
         self.other1.d.next = self.control.q.val() | (!self.hits.q.val().any() & !self.group.q.val() & !self.promiscuous.q.val());
@@ -149,6 +147,7 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
         self.line.x.next = self.first.y.val();
         self.number.next = bit_cast::<8, LN>(self.line.y.val());
         self.owner.next = self.number.val().get_bits::<6>(2);
+        self.owned.next = self.hits.q.val().any();
         if self.reset.val() {
             self.clearing.d.next = true;
             self.sweep.d.next = bits::<LN>(0);

@@ -1,12 +1,12 @@
 //! Random destinations against the model while the admin engine writes the table.
 use super::model::Listening;
 use super::Stations;
-use crate::msg::Network as Wire;
 use crate::msg::{CtlReq, CtlResp};
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::StationCtx;
 use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
-use ferric_model::net::networks::Network;
+use crate::net::within::testing::{anywhere, packed, some, words};
+use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Cycles from a destination to the answer.
@@ -30,8 +30,7 @@ struct Bench {
     /// What the card listens to, before and after the write that is under way.
     now: Listening,
     then: Listening,
-    /// Functions with a tunnel.
-    tunnels: u64,
+    networks: Networks,
     /// Destinations of the last cycles, what they were meant to be, and what either says of them.
     asked: VecDeque<([u8; 6], &'static str, [bool; 2])>,
     counts: BTreeMap<(&'static str, bool), u32>,
@@ -44,7 +43,7 @@ impl Bench {
         let mut tb = Tb::with_seed(name, Stations::<N, LN>::default(), seed);
         let (requests, answers) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
         let now = Listening { own: vec![None; N], promiscuous: false };
-        Self { rng: Rng::new(tb.seed() ^ 0x57a7), tb, requests, answers, then: now.clone(), now, tunnels: 0, asked: VecDeque::new(), counts: BTreeMap::new(), owners: BTreeSet::new() }
+        Self { rng: Rng::new(tb.seed() ^ 0x57a7), tb, requests, answers, then: now.clone(), now, networks: Networks::default(), asked: VecDeque::new(), counts: BTreeMap::new(), owners: BTreeSet::new() }
     }
 
     /// Whom a frame may be for.
@@ -87,23 +86,26 @@ impl Bench {
         let (mac, what) = self.destination();
         self.tb.set("dmac", number(mac));
         // Through the tunnel of a function that has the address, of any other, or through none.
-        let functions = self.now.own.len() as u64 / 4;
+        let functions = self.now.own.len() as u16 / 4;
         let holder = self.now.own.iter().position(|own| *own == Some(mac)).map_or(0, |line| line as u16 / 4);
-        let through = match self.rng.below(6) {
-            0 => Some(self.rng.below(functions) as u16),
-            1 => None,
-            _ => (self.tunnels >> holder & 1 == 1).then_some(holder),
+        let through = match (self.rng.below(6), self.networks.get(holder)) {
+            (0, _) => anywhere(&mut self.rng, functions),
+            (1, _) | (_, None) => Through::None,
+            (2, Some(leader)) => Through::Looped(leader.into()),
+            (3, _) => Through::Only(holder),
+            (_, Some(leader)) => Through::Whole(leader.into()),
         };
         // What came through none is the physical function's if that has no tunnel.
-        let function = through.unwrap_or(if self.tunnels & 1 == 1 { 0xfff } else { 0 });
-        self.tb.set_wide("network", Fields::of::<Wire>().pack(&[("tunnel", through.is_some().into()), ("function", function.into())]));
-        let network = Network { through, tunnels: self.tunnels };
+        self.tb.set_wide("network", packed(through, self.networks.get(0).is_none()));
+        let network = Network { through, networks: self.networks };
+        let held = [&self.now, &self.then].map(|listening| listening.holder(mac, network).is_some());
         let owners = [&self.now, &self.then].map(|listening| listening.owner(mac, network));
         self.asked.push_back((mac, what, [self.now.other(mac, network), self.then.other(mac, network)]));
         self.tb.cycle();
         let owner = self.tb.get("owner") as u16;
         assert!(owners.contains(&owner), "{mac:02x?}, {what}: {owner}, not {owners:?}, seed {}", self.tb.seed());
         self.owners.insert(owner);
+        assert!(held.contains(&(self.tb.get("owned") == 1)), "{mac:02x?}, {what}, seed {}", self.tb.seed());
         if self.asked.len() == LATENCY {
             let (mac, what, says) = self.asked.pop_front().expect("they are there");
             let other = self.tb.get("other") == 1;
@@ -150,8 +152,9 @@ impl Bench {
 
     fn set_tunnels(&mut self, tunnels: u64) {
         self.asked.clear();
-        self.tunnels = tunnels;
-        self.tb.set_wide("tunnels", vec![tunnels as u32, (tunnels >> 32) as u32]);
+        let functions = self.now.own.len() as u16 / 4;
+        self.networks = some(&mut self.rng, functions, tunnels);
+        self.tb.set_wide("networks", words(&self.networks));
     }
 
     fn listen(&mut self, port: u32) {

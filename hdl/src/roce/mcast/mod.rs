@@ -7,7 +7,8 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp, RxRequest};
+use crate::msg::{CtlReq, CtlResp, Network, RxRequest};
+use crate::net::within::{Within, NETWORKS};
 use crate::prim::ram::{Ram, RamAsync};
 use crate::records::McastCtx;
 use crate::stats::flags;
@@ -58,8 +59,8 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     /// A request on the control port of the paths (`PathCtx`): members of another VLAN get no copy.
     pub path_ctl: Signal<In, CtlReq>,
     pub path_ctl_valid: Signal<In, Bit>,
-    /// Functions with a tunnel, a bit each: members of another network get no copy.
-    pub tunnels: Signal<In, Bits<64>>,
+    /// Which network each function is in: members of another than the datagram's get no copy.
+    pub networks: Signal<In, Bits<NETWORKS>>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
     lines: RamAsync<McastCtx, LA>,
@@ -85,6 +86,8 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     frame_tag: Signal<Local, Bits<16>>,
     same_vlan: Signal<Local, Bit>,
     apart: Signal<Local, Bit>,
+    within: Within,
+    origin: Signal<Local, Network>,
     shifted: Signal<Local, Bits<64>>,
     joins: Signal<Local, Bit>,
     group: Signal<Local, Bits<128>>,
@@ -162,11 +165,12 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
         self.same_vlan.next = (self.s.data.val().has_vlan == self.tagged.read_data.val()) & (!self.s.data.val().has_vlan | (self.frame_tag.val().get_bits::<12>(0) == self.tags.read_data.val()));
         self.joins.next = self.hit.q.val() & self.same_vlan.val();
 
-        self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.row.q.val().function);
-        self.apart.next = self.shifted.val().get_bit(0);
-        if self.s.data.val().tunnel {
-            self.apart.next = self.s.data.val().function != bit_cast::<12, 6>(self.row.q.val().function);
-        }
+        self.origin.next.tunnel = self.s.data.val().tunnel;
+        self.origin.next.function = self.s.data.val().function;
+        self.within.network.next = self.origin.val();
+        self.within.networks.next = self.networks.val();
+        self.shifted.next = self.within.reached.val() >> bit_cast::<64, 6>(self.row.q.val().function);
+        self.apart.next = !self.shifted.val().get_bit(0);
         self.group.next = bit_cast::<128, 64>(self.s.data.val().operand) | (bit_cast::<128, 64>(self.s.data.val().compare) << 64);
         self.place.next = bit_cast::<8, LA>(self.index.q.val());
         self.next.next = self.place.val() + 1;

@@ -5,7 +5,8 @@ use crate::host::testing::Control;
 use crate::msg::{CtlReq, RxRequest};
 use crate::tb::{Fields, Sink, Source, Tb};
 use ferric_abi::context::{McastCtx, PathCtx};
-use ferric_model::net::networks::Network;
+use crate::net::within::testing::{anywhere, origin, some, words};
+use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::BTreeMap;
 
 const LINES: u32 = 16;
@@ -19,8 +20,7 @@ struct Bench {
     stat: [u64; 2],
     groups: Groups,
     layout: Fields,
-    /// Functions with a tunnel.
-    tunnels: u64,
+    networks: Networks,
 }
 
 impl Bench {
@@ -38,7 +38,7 @@ impl Bench {
             stat: [0; 2],
             groups: Groups(vec![None; LINES as usize]),
             layout: Fields::of::<RxRequest>(),
-            tunnels: 0,
+            networks: Networks::default(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Bench {
     }
 
     /// A descriptor of any content; to `group` if one is given, in the VLAN that is given.
-    fn send(&mut self, group: Option<(u128, bool)>, vlan: Option<u16>, through: Option<u16>) -> Vec<u32> {
+    fn send(&mut self, group: Option<(u128, bool)>, vlan: Option<u16>, through: Through) -> Vec<u32> {
         let mut words = self.tb.rng().words(self.layout.width());
         let (to, ipv6) = group.unwrap_or((self.tb.rng().next_u64().into(), true));
         let tci = u128::from(vlan.unwrap_or(0)) | u128::from(self.tb.rng().below(16)) << 12;
@@ -104,8 +104,7 @@ impl Bench {
         for (name, value) in fields {
             self.layout.set(&mut words, name, value);
         }
-        self.layout.set(&mut words, "tunnel", through.is_some().into());
-        self.layout.set(&mut words, "function", through.unwrap_or(0).into());
+        origin(through, true).into_iter().for_each(|(name, value)| self.layout.set(&mut words, name, value));
         self.s.push(words.clone());
         words
     }
@@ -118,8 +117,9 @@ fn random(stall: u32, rounds: u32) {
     let (mut most, mut apart, mut foreign) = (0, 0, 0);
     let vlans = [None, Some(5), Some(0x805)];
     for _ in 0..rounds {
-        b.tunnels = [0, 2, 0xc, 0xf][b.tb.rng().below(4) as usize];
-        b.tb.set_wide("tunnels", vec![b.tunnels as u32, 0]);
+        let tunnels = [0, 2, 0xc, 0xf][b.tb.rng().below(4) as usize];
+        b.networks = some(b.tb.rng(), 4, tunnels);
+        b.tb.set_wide("networks", words(&b.networks));
         for _ in 0..b.tb.rng().below(4) {
             let rng = b.tb.rng();
             let (line, (group, ipv6), on) = (rng.below(LINES.into()) as u32, known[rng.below(4) as usize], rng.percent(60));
@@ -139,8 +139,8 @@ fn random(stall: u32, rounds: u32) {
                 }
             }
             let vlan = vlans[[0, 1, 1, 1, 2][b.tb.rng().below(5) as usize]];
-            let through = b.tb.rng().percent(60).then(|| b.tb.rng().below(4) as u16);
-            let network = Network { through, tunnels: b.tunnels };
+            let through = anywhere(b.tb.rng(), 4);
+            let network = Network { through, networks: b.networks };
             let words = b.send(group, vlan, through);
             let Some((to, v6)) = group else {
                 want.push(words);
@@ -195,7 +195,7 @@ fn the_frame_is_kept_before_its_copies_go() {
     for line in 0..5 {
         b.set(line, Some(Attached { group: 7, ipv6: true, qpn: line + 10, vlan: None, function: 0 }));
     }
-    b.send(Some((7, true)), None, None);
+    b.send(Some((7, true)), None, Through::None);
     for _ in 0..200 {
         b.cycle();
         assert!(b.m.len() <= b.retain.len() + usize::from(b.retain.len() == 4));
@@ -209,7 +209,7 @@ fn others_pass_at_once() {
     let mut b = Bench::new(0);
     (0..40).for_each(|_| b.cycle());
     for _ in 0..100 {
-        b.send(None, None, None);
+        b.send(None, None, Through::None);
     }
     (0..101).for_each(|_| b.cycle());
     assert_eq!(b.m.len(), 100);

@@ -5,7 +5,8 @@ use ferric_model::roce::peer as model;
 #[cfg(test)]
 mod tests;
 
-use crate::msg::{CtlReq, PeerAsk};
+use crate::msg::{CtlReq, Network, PeerAsk};
+use crate::net::within::{Within, NETWORKS};
 use crate::prim::ram::Ram;
 use ferric_abi::csr::SPECIAL;
 use ferric_hdl_derive::BlockDefault;
@@ -40,8 +41,8 @@ pub struct PeerCheck<const LQ: usize, const LJ: usize> {
     pub addressee: Signal<In, Bits<6>>,
     /// With `stranger`: bits of the number of the queue pair that the packet is for which it does not name.
     pub line_bits: Signal<Out, Bits<24>>,
-    /// Functions with a tunnel, a bit each.
-    pub tunnels: Signal<In, Bits<64>>,
+    /// Which network each function is in.
+    pub networks: Signal<In, Bits<NETWORKS>>,
     // The words of `PathCtx` that are compared, as the control bus writes them.
     tci: Ram<Bits<16>, LQ>,
     smac_low: Ram<Bits<32>, LQ>,
@@ -97,6 +98,8 @@ pub struct PeerCheck<const LQ: usize, const LJ: usize> {
     ipv6: DFF<Bit>,
     apart: DFF<Bit>,
     owner: Signal<Local, Bits<6>>,
+    reach: Within,
+    origin: Signal<Local, Network>,
     shifted: Signal<Local, Bits<64>>,
     from_low: Signal<Local, Bit>,
     from_high: Signal<Local, Bit>,
@@ -181,11 +184,12 @@ impl<const LQ: usize, const LJ: usize> Logic for PeerCheck<LQ, LJ> {
         self.vlan_bad.d.next = (self.now.q.val().vlan != self.row_flags.val().get_bit(1)) | (self.now.q.val().vlan & (self.now.q.val().vid != self.row_tci.val().get_bits::<12>(0)));
         self.known.d.next = self.row_flags.val().get_bit(2) & !self.excess.val().any();
         self.owner.next = self.functions.read_data.val();
-        self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.owner.val());
-        self.apart.d.next = self.shifted.val().get_bit(0);
-        if self.now.q.val().tunnel {
-            self.apart.d.next = self.now.q.val().function != bit_cast::<12, 6>(self.owner.val());
-        }
+        self.origin.next.tunnel = self.now.q.val().tunnel;
+        self.origin.next.function = self.now.q.val().function;
+        self.reach.network.next = self.origin.val();
+        self.reach.networks.next = self.networks.val();
+        self.shifted.next = self.reach.reached.val() >> bit_cast::<64, 6>(self.owner.val());
+        self.apart.d.next = !self.shifted.val().get_bit(0);
         self.named.next = self.now.q.val().qpn & self.within.val();
         self.hidden.d.next = (self.named.val() == self.special_qpn.val()) & (self.now.q.val().qpn != self.special_qpn.val());
         self.datagram.d.next = self.now.q.val().datagram;

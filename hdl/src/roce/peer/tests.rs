@@ -5,7 +5,8 @@ use crate::msg::{CtlReq, PeerAsk};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::context::PathCtx;
 use ferric_abi::special::special_queue_pair;
-use ferric_model::net::networks::Network;
+use crate::net::within::testing::{anywhere, origin, some, words};
+use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::{BTreeMap, VecDeque};
 
 /// 256 queue pairs of 64 functions, each with a share of four.
@@ -47,8 +48,7 @@ struct Bench {
     expected: VecDeque<Option<(Seen, bool, bool, u32)>>,
     /// The function whose MAC address the next packet goes to.
     addressee: u16,
-    /// Functions with a tunnel.
-    tunnels: u64,
+    functions: Networks,
     /// Packets of another network that were refused for that, and those of the right one.
     networks: [u32; 2],
     counts: BTreeMap<(&'static str, bool), u32>,
@@ -64,7 +64,7 @@ impl Bench {
             writes: VecDeque::new(),
             expected: [None, None].into(),
             addressee: 0,
-            tunnels: 0,
+            functions: Networks::default(),
             networks: [0; 2],
             counts: BTreeMap::new(),
         }
@@ -130,8 +130,8 @@ impl Bench {
                 ("ipv6", asked.ipv6.into()),
                 ("vlan", asked.vlan.is_some().into()),
                 ("vid", asked.vlan.unwrap_or(0).into()),
-                ("tunnel", asked.network.through.is_some().into()),
-                ("function", asked.network.through.unwrap_or(0).into()),
+                origin(asked.network.through, true)[0],
+                origin(asked.network.through, true)[1],
             ]),
         );
         self.tb.set("addressee", self.addressee.into());
@@ -156,14 +156,15 @@ impl Bench {
 
     /// The network of a function.
     fn network(&self, function: u16) -> Network {
-        Network { through: (self.tunnels >> function & 1 == 1).then_some(function), tunnels: self.tunnels }
+        let through = self.functions.get(function).map_or(Through::None, |leader| if function % 2 == 0 { Through::Whole(leader.into()) } else { Through::Only(function) });
+        Network { through, networks: self.functions }
     }
 
     /// Other functions have tunnels, once nothing is asked about.
     fn set_tunnels(&mut self, tunnels: u64) {
         (0..3).for_each(|_| self.step("idle", None));
-        self.tunnels = tunnels;
-        self.tb.set_wide("tunnels", vec![tunnels as u32, (tunnels >> 32) as u32]);
+        self.functions = some(&mut self.rng, 64, tunnels);
+        self.tb.set_wide("networks", words(&self.functions));
     }
 
     /// A packet of the peer of queue pair `line`.
@@ -275,9 +276,15 @@ fn random_packets_are_judged_as_the_model_does() {
                 let (line, what) = (some_line(&mut b.rng), WRONGS[b.rng.below(WRONGS.len() as u64) as usize]);
                 let mut seen = mutated(&mut b, line, what);
                 match b.rng.below(8) {
-                    0 => seen.network.through = None,
-                    1 => seen.network.through = Some(b.rng.below(64) as u16),
-                    2 => seen.network.through = seen.network.through.map(|f| f ^ 1 << b.rng.below(12)),
+                    0 => seen.network.through = Through::None,
+                    1 => seen.network.through = anywhere(&mut b.rng, 64),
+                    2 => {
+                        seen.network.through = match seen.network.through {
+                            Through::Whole(f) => Through::Whole(f ^ 1 << b.rng.below(6)),
+                            Through::Only(f) => Through::Only(f ^ 1 << b.rng.below(6)),
+                            other => other,
+                        }
+                    }
                     _ => {}
                 }
                 let asked = b.rng.percent(90);

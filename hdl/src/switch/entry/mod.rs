@@ -8,7 +8,8 @@ use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::mux::OneHotMux;
-use crate::prim::pack::{Cast, Gather, Resize};
+use crate::net::within::NETWORKS;
+use crate::prim::pack::{Cast, Resize};
 use crate::prim::sum::PlusOne;
 use crate::records::{TunnelCounts, TunnelCtx};
 use ferric_abi::csr::TUNNEL_COUNTS;
@@ -33,6 +34,8 @@ const WRAPPED: u64 = 1 << OUTER;
 const FOREIGN: u64 = 1 << (OUTER + 1);
 const LOCAL: u64 = OUTER as u64 + 2;
 const LOST: u64 = 1 << (COUNTERS - 1);
+/// Of a function's network the bit that says that it has a tunnel.
+const HAS: u64 = 0x80;
 /// log2 of the lines: the functions', and behind them that of the counters.
 const LG_LINES: usize = TUNNEL_COUNTS.ilog2() as usize + 1;
 /// The bit of a line's number that says that it is not a function's.
@@ -51,8 +54,10 @@ pub struct Entry<const NF: usize> {
     pub m_ctl: MsgSrc<CtlResp>,
     /// By function, to all who want to know.
     pub ctx: [Signal<Out, TunnelCtx>; NF],
-    /// Functions that have one, a bit each.
-    pub tunnels: Signal<Out, Bits<64>>,
+    /// The same for the judge of what comes: of functions in one network the line of the one that the others have joined is `valid`, and no other.
+    pub ends: [Signal<Out, TunnelCtx>; NF],
+    /// Which network each function is in ([`crate::net::within`]).
+    pub networks: Signal<Out, Bits<NETWORKS>>,
     /// `stat` of `outer` and of `wrap`, `foreign` of `net/rx`, and `stat` of both halves of `local`.
     pub stripped: Signal<In, Bits<10>>,
     pub wrapped: Signal<In, Bit>,
@@ -66,8 +71,14 @@ pub struct Entry<const NF: usize> {
     row: OneHotMux<TunnelCtx, NF>,
     rows: Resize<64, NF>,
     own: Signal<Local, TunnelCtx>,
-    have: Gather<NF>,
-    all: Resize<NF, 64>,
+    judges: Signal<Local, TunnelCtx>,
+    each: Signal<Local, Bits<8>>,
+    all: [Signal<Local, Bits<NETWORKS>>; NF],
+    joined: Signal<Local, Bits<NETWORKS>>,
+    #[init(std::array::from_fn(|f| Constant::new((ferric_model::net::networks::Networks::apart(1 << f).bytes()[f] as u64).to_bits())))]
+    own_number: [Constant<Bits<8>>; NF],
+    #[init(std::array::from_fn(|f| Constant::new((8 * f as u64).to_bits())))]
+    own_place: [Constant<Bits<NETWORKS>>; NF],
     now: Signal<Local, Bits<COUNTERS>>,
     events: DFF<Bits<COUNTERS>>,
     counts: [DFF<Bits<64>>; COUNTERS],
@@ -127,7 +138,20 @@ impl<const NF: usize> Logic for Entry<NF> {
             self.row.x[i].next = self.lines[i].q.val();
             self.ctx[i].next = self.lines[i].q.val();
             self.own.next = self.lines[i].q.val();
-            self.have.x[i].next = self.own.val().valid | self.own.val().bound;
+            self.judges.next = self.lines[i].q.val();
+            if self.own.val().joined {
+                self.judges.next.valid = false;
+                self.judges.next.bound = self.own.val().valid | self.own.val().bound;
+            }
+            self.ends[i].next = self.judges.val();
+            self.each.next = bits::<8>(0);
+            if self.own.val().valid | self.own.val().bound {
+                self.each.next = self.own_number[i].val();
+                if self.own.val().joined {
+                    self.each.next = bits::<8>(HAS) | bit_cast::<8, 6>(self.own.val().leader);
+                }
+            }
+            self.all[i].next = bit_cast::<NETWORKS, 8>(self.each.val()) << self.own_place[i].val();
             if self.ctl.done.val() & self.ctl.we.val() & self.chosen.val().get_bit(i) {
                 self.lines[i].d.next = self.written.y.val();
             }
@@ -135,8 +159,11 @@ impl<const NF: usize> Logic for Entry<NF> {
                 self.lines[i].d.next = self.off.val();
             }
         }
-        self.all.x.next = self.have.y.val();
-        self.tunnels.next = self.all.y.val();
+        self.joined.next = bits::<NETWORKS>(0);
+        for i in 0..NF {
+            self.joined.next = self.joined.val() | self.all[i].val();
+        }
+        self.networks.next = self.joined.val();
         // Counters
         self.now.next = bit_cast::<COUNTERS, OUTER>(self.stripped.val()) | (bit_cast::<COUNTERS, DEPARTED>(self.departed.val()) << LOCAL);
         if self.wrapped.val() {

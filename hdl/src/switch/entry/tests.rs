@@ -5,6 +5,7 @@ use crate::switch::{local, outer, wrap};
 use crate::tb::Tb;
 use ferric_abi::context::{TunnelCounts, TunnelCtx};
 use ferric_abi::csr::TUNNEL_COUNTS;
+use ferric_model::net::networks::Networks;
 
 struct Bench {
     tb: Tb,
@@ -57,10 +58,20 @@ fn lines_and_counters() {
     // Who has a tunnel: whose line is valid, or bound while it is written.
     for n in 0..16u32 {
         for function in 0..4 {
+            b.access(function, 1, Some(0));
             let line = TunnelCtx::default().with_valid(n >> function & 1 == 1 && function % 2 == 0).with_bound(n >> function & 1 == 1 && function % 2 == 1);
             b.access(function, 0, Some(u32::from_le_bytes(line.0[..4].try_into().expect("four"))));
         }
-        assert_eq!(b.tb.get("tunnels"), u64::from(n));
+        let of = |networks: Networks| networks.bytes().chunks(4).map(|b| u32::from_le_bytes(b.try_into().expect("four"))).collect::<Vec<_>>();
+        assert_eq!(b.tb.get_wide("networks"), of(Networks::apart(n.into())));
+        // Function 3 has joined function 1: of the two one judges what comes.
+        b.access(3, 1, Some(u32::from_le_bytes(TunnelCtx::default().with_joined(true).with_leader(1).0[4..8].try_into().expect("four"))));
+        let third = n >> 3 & 1 == 1;
+        assert_eq!(b.tb.get_wide("networks"), of(if third { Networks::apart(n.into()).join(3, 1) } else { Networks::apart(n.into()) }));
+        let end = TunnelCtx(b.tb.get_wide("ends$3").iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>().try_into().expect("56"));
+        assert_eq!((end.valid(), end.bound()), (false, third));
+        assert_eq!(b.tb.get_wide("ends$1"), b.tb.get_wide("ctx$1"));
+        b.access(3, 1, Some(0));
     }
     // Each event by itself, and several blocks' at once; the order of the record is that of the blocks' lists.
     let names: Vec<&str> = outer::STATS.iter().chain(wrap::STATS).copied().chain(["wrong_function"]).chain(local::DEPARTED.iter().chain(local::ARRIVED).copied()).collect();
@@ -81,7 +92,7 @@ fn lines_and_counters() {
     assert_eq!(sums, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 + 4, 12 + 2, 13, 14, 15, 16, 17 + 1]);
     // A reset takes the tunnels, not the counts.
     b.tb.reset();
-    assert_eq!(b.tb.get("tunnels"), 0);
+    assert!(b.tb.get_wide("networks").iter().all(|word| *word == 0));
     (0..4).for_each(|function| assert_eq!(b.line(function, 14), [0; 56]));
     assert_eq!(b.line(TUNNEL_COUNTS, 2), [1, 0, 0, 0, 0, 0, 0, 0]);
 }

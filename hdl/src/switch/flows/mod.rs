@@ -117,6 +117,7 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     hold: Hold<W, K>,
     network0: DFF<Network>,
     network1: DFF<Network>,
+    number: Signal<Local, Bits<6>>,
     whose: Signal<Local, Bits<12>>,
     came: Signal<Local, Came>,
     #[init(Delay::new(VERDICT))]
@@ -201,10 +202,11 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.matching.window_valid.next = self.sight.window_valid.val();
         self.matching.ended.next = self.sight.ended.val();
         self.matching.len.next = self.sight.len.val();
-        // Function f's network is bridge domain f + 1, and f + 1 the other end of its tunnel.
+        // Function f's network is bridge domain f + 1, and f + 1 the other end of its tunnel. Of several functions' network it is the one that the others have joined.
+        self.number.next = self.network1.q.val().function.get_bits::<6>(0);
         self.whose.next = bits::<12>(0);
         if self.network1.q.val().tunnel {
-            self.whose.next = self.network1.q.val().function + 1;
+            self.whose.next = bit_cast::<12, 6>(self.number.val()) + 1;
         }
         self.matching.origin.next.port = bits::<8>(WIRE);
         self.matching.origin.next.domain = self.whose.val();

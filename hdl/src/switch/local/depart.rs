@@ -2,13 +2,15 @@
 
 use crate::bus::{AxisSink, AxisSrc};
 use crate::msg::Network;
+use crate::net::within::{Within, NETWORKS};
+use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::pack::{permutation, BePick, Gather};
 use crate::records::{SenderCtx, StationCtx};
 use crate::stream::{AxisFifo, MsgFifo};
 use crate::switch::wrap::whose::Whose;
-use crate::switch::NOBODY;
 use ferric_abi::wire;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_model::net::networks::{LOOPED, NOBODY, WHOLE};
 use rust_hdl::prelude::*;
 
 /// Events on `stat`, when a frame's last beat goes: for a function of this card; for the wire and a copy for functions of this card; for the wire without that copy, for which there was no room;
@@ -34,7 +36,13 @@ const LG_BEATS: usize = 3;
 const LG_FATES: usize = 4;
 /// log2 of the cycles for which a frame waits for room.
 const LG_LATE: usize = 12;
-const FUNCTION_0: u64 = 1;
+/// Of a frame's `function` what says that it is for the sender's network, and that it comes from there, or for no raw queue pair.
+const SENDERS: u64 = WHOLE as u64;
+const TO_ALL: u64 = (WHOLE | LOOPED) as u64;
+const NO_RAW: u64 = NOBODY as u64;
+/// The bit of a network that says that there is a tunnel, and log2 of the bits of one.
+const HAS: usize = 7;
+const LG_EACH: u64 = 3;
 
 /// What becomes of a frame.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -47,10 +55,10 @@ struct Fate {
     network: Network,
 }
 
-/// Compares the destination of each frame that leaves with the `ND` MAC addresses of `NF` functions.
+/// Compares the destination of each frame that leaves with the `ND` = 2^`LD` MAC addresses of `NF` functions.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(STATS.len() == EVENTS && ND == NF << LG_STATIONS)]
-pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usize> {
+#[demand(STATS.len() == EVENTS && ND == NF << LG_STATIONS && ND == 1 << LD && LD <= 8)]
+pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten.
     pub reset: Signal<In, Bit>,
@@ -67,9 +75,9 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     pub network: Signal<Out, Network>,
     /// There is room for the longest frame, and some beats of the one before.
     pub room: Signal<In, Bit>,
-    /// The functions' addresses, and which functions have a tunnel. They may change at any time.
+    /// The functions' addresses, and which network each is in. They may change at any time.
     pub macs: [Signal<In, StationCtx>; ND],
-    pub tunnels: Signal<In, Bits<64>>,
+    pub networks: Signal<In, Bits<NETWORKS>>,
     /// What each function may send: one that is verified has no other addresses than those, whatever it says.
     pub senders: [Signal<In, SenderCtx>; NF],
     /// See [`STATS`].
@@ -85,8 +93,10 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     dmac: DFF<Bits<48>>,
     asks: DFF<Bit>,
     sender: Signal<Local, Bits<6>>,
-    shifted: Signal<Local, Bits<64>>,
-    within: Signal<Local, Bits<64>>,
+    shifted: Signal<Local, Bits<NETWORKS>>,
+    /// Of the sender's network.
+    within: Within,
+    origin: Signal<Local, Network>,
     may: Signal<Local, SenderCtx>,
     rightly: Gather<NF>,
     station: Signal<Local, StationCtx>,
@@ -97,6 +107,10 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     owner: DFF<Bits<6>>,
     known: DFF<Bit>,
     hit: Signal<Local, Bit>,
+    first: FirstSet<ND>,
+    line: OneHotToBin<ND, LD>,
+    place: Signal<Local, Bits<12>>,
+    physical: Signal<Local, Bits<8>>,
     to: Signal<Local, Network>,
     // The frame that goes
     fate: Signal<Local, Fate>,
@@ -120,7 +134,7 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const NF: usize, const ND: usize> Logic for Depart<W, K, NF, ND> {
+impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize> Logic for Depart<W, K, NF, ND, LD> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, known, going, gives, drops, patience);
@@ -151,33 +165,40 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize> Logic for
                 | (self.may.val().have.get_bit(3) & (self.may.val().mac3 == self.dmac.q.val()));
         }
         self.sender.next = self.whose.first.val();
-        self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.sender.val());
-        self.within.next = !self.tunnels.val();
-        if self.shifted.val().get_bit(0) {
-            self.within.next = bits::<64>(FUNCTION_0) << bit_cast::<64, 6>(self.sender.val());
-        }
+        self.shifted.next = self.networks.val() >> (bit_cast::<9, 6>(self.sender.val()) << LG_EACH);
+        self.origin.next.tunnel = self.shifted.val().get_bit(HAS);
+        self.origin.next.function = bit_cast::<12, 6>(self.sender.val()) | SENDERS;
+        self.within.network.next = self.origin.val();
+        self.within.networks.next = self.networks.val();
         for i in 0..ND {
             self.station.next = self.macs[i].val();
             self.same.x[i].next =
-                self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.val().get_bit(i >> LG_STATIONS) & self.rightly.y.val().get_bit(i >> LG_STATIONS);
+                self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.reached.val().get_bit(i >> LG_STATIONS) & self.rightly.y.val().get_bit(i >> LG_STATIONS);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.q.val().get_bit(GROUP);
-        self.tunnel.d.next = self.shifted.val().get_bit(0);
+        self.tunnel.d.next = self.shifted.val().get_bit(HAS);
         self.owner.d.next = self.sender.val();
         self.known.d.next = self.asks.q.val();
         self.hit.next = self.hits.q.val().any();
         self.to.next.tunnel = self.tunnel.q.val();
         self.to.next.function = bits::<12>(0);
+        self.first.x.next = self.hits.q.val();
+        self.line.x.next = self.first.y.val();
+        self.place.next = bit_cast::<12, LD>(self.line.y.val()) >> LG_STATIONS as u64;
+        self.physical.next = self.networks.val().get_bits::<8>(0);
         if self.tunnel.q.val() {
-            self.to.next.function = bit_cast::<12, 6>(self.owner.q.val());
-        } else if self.tunnels.val().get_bit(0) | (self.group.q.val() & !self.owner.q.val().any()) {
+            self.to.next.function = self.place.val();
+            if !self.hit.val() {
+                self.to.next.function = bit_cast::<12, 6>(self.owner.q.val()) | TO_ALL;
+            }
+        } else if self.physical.val().get_bit(HAS) | (self.group.q.val() & !self.owner.q.val().any()) {
             // The physical function, which has the raw queue pair of this network, is of another network, or has sent the frame itself.
-            self.to.next.function = bits::<12>(NOBODY);
+            self.to.next.function = bits::<12>(NO_RAW);
         }
         self.fates.s.valid.next = self.known.q.val();
         self.fates.s.data.next.local = self.hit.val();
-        self.fates.s.data.next.copy = self.group.q.val() & !self.tunnel.q.val();
+        self.fates.s.data.next.copy = self.group.q.val();
         self.fates.s.data.next.network = self.to.val();
         self.m_begins.next = self.known.q.val() & !self.hit.val();
         self.m_function.next = bit_cast::<12, 6>(self.owner.q.val());

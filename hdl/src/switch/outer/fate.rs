@@ -5,9 +5,10 @@ use super::link::{Link, L4};
 use crate::codes::ip;
 use crate::prim::pack::{BePick, Gather, Resize, Slice};
 use crate::records::{TunnelCtx, Udp, Vxlan};
-use crate::switch::{be16, NOBODY};
+use crate::switch::be16;
 use ferric_abi::wire::{self, ethertype, protocol, VXLAN_FLAGS, VXLAN_PORT};
 use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_model::net::networks::{NOBODY, WHOLE};
 use rust_hdl::prelude::*;
 
 /// Bytes of the UDP and the VXLAN header.
@@ -31,6 +32,10 @@ const TWO: u64 = 2;
 /// Bytes of inner headers, at most without and with one and two tags: Ethernet and IPv4, Ethernet and IPv6.
 const FRONT_4: u64 = (wire::Eth::BYTES + wire::Ipv4::BYTES) as u64;
 const FRONT_6: u64 = (wire::Eth::BYTES + wire::Ipv6::BYTES) as u64;
+
+/// Of a frame's `function` what says that it is for the whole network, or, through no tunnel, for no raw queue pair.
+const TO_ALL: u64 = WHOLE as u64;
+const NO_RAW: u64 = NOBODY as u64;
 
 /// What becomes of a frame, known from its first bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -289,11 +294,11 @@ impl<const NF: usize> Logic for Judge<NF> {
                 self.found.next = self.numbers[i].val();
             }
         }
-        self.fate4.d.next.function = self.found.val();
+        self.fate4.d.next.function = self.found.val() | TO_ALL;
         if !self.tunnel3.q.val() {
             self.fate4.d.next.function = bits::<12>(0);
             if self.have.y.val().get_bit(0) {
-                self.fate4.d.next.function = bits::<12>(NOBODY);
+                self.fate4.d.next.function = bits::<12>(NO_RAW);
             }
         }
         // The first of these that holds.

@@ -4,12 +4,11 @@ use crate::msg::{CtlReq, CtlResp, RxRequest};
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::RawCtx;
 use ferric_abi::csr::PORT_RAW;
-use ferric_model::net::networks::Network;
-use ferric_model::switch::functions::raw_queue;
+use crate::net::within::testing::{anywhere, origin, some, words};
+use ferric_model::net::networks::{Network, Networks, Through};
+use ferric_model::switch::functions::raw_queues;
 use std::collections::VecDeque;
 
-/// Whose is what came through no tunnel, if the physical function has one.
-const NOBODY: u16 = 0xfff;
 const QPN: u32 = 0xff_ffff;
 /// Cycles in which what is written has come to the frame at hand.
 const SETTLED: usize = 3;
@@ -19,11 +18,14 @@ const SETTLED: usize = 3;
 struct Says {
     physical: Option<u32>,
     lines: Vec<RawCtx>,
+    networks: Networks,
 }
 
 impl Says {
-    fn queue(&self, tunnel: bool, function: u16) -> Option<u32> {
-        raw_queue(self.physical, &self.lines, Network { through: tunnel.then_some(function), tunnels: u64::from(function == NOBODY) })
+    /// `raw`: of a frame through no tunnel, the physical function's queue pair may get it.
+    fn queues(&self, through: Through, raw: bool) -> Vec<u32> {
+        let networks = if through == Through::None { Networks::apart(u64::from(!raw)) } else { self.networks };
+        raw_queues(self.physical, &self.lines, Network { through, networks })
     }
 }
 
@@ -32,6 +34,7 @@ struct Bench {
     rng: Rng,
     s: Source,
     m: Sink,
+    retain: Sink,
     requests: Source,
     answers: Sink,
     /// Before and after the write that is under way.
@@ -39,15 +42,20 @@ struct Bench {
     then: Says,
     /// What is to come.
     want: VecDeque<Vec<u32>>,
-    /// Frames by who got them while nothing was written: nobody, the physical function, another. Then packets.
-    got: [u32; 4],
+    /// Of the frame at hand the queue pairs that it went to, and what the tables said when its first copy went.
+    copies: Vec<Option<u32>>,
+    said: Vec<Says>,
+    /// Owners that frames have got beyond the first, and copies beyond the first.
+    owners: [usize; 2],
+    /// Frames by who got them while nothing was written: nobody, the physical function, another, several. Then packets.
+    got: [u32; 5],
 }
 
 /// A frame or a packet with these fields, and anything in the others.
-fn frame(rng: &mut Rng, fields: [(&str, u128); 3]) -> Vec<u32> {
+fn frame(rng: &mut Rng, raw: bool, origin: [(&'static str, u128); 2]) -> Vec<u32> {
     let layout = Fields::of::<RxRequest>();
     let mut words = rng.words(layout.width());
-    fields.into_iter().for_each(|(name, value)| layout.set(&mut words, name, value));
+    [("raw", raw.into())].into_iter().chain(origin).for_each(|(name, value)| layout.set(&mut words, name, value));
     words
 }
 
@@ -55,9 +63,11 @@ impl Bench {
     fn new<const LF: usize>(name: &str, seed: u64, stalls: [u32; 2]) -> Self {
         let mut tb = Tb::with_seed(name, RawQueues::<LF>::default(), seed);
         let (s, m) = (tb.source("s", stalls[0]), tb.sink("m", stalls[1]));
+        let retain = tb.sink("m_retain", stalls[1]);
         let (requests, answers) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
-        let now = Says { physical: None, lines: vec![RawCtx::default(); 1 << LF] };
-        Self { rng: Rng::new(tb.seed() ^ 0x9a3), tb, s, m, requests, answers, then: now.clone(), now, want: VecDeque::new(), got: [0; 4] }
+        let now = Says { physical: None, lines: vec![RawCtx::default(); 1 << LF], networks: Networks::default() };
+        let (want, copies, said, owners, got) = Default::default();
+        Self { rng: Rng::new(tb.seed() ^ 0x9a3), tb, s, m, retain, requests, answers, then: now.clone(), now, want, copies, said, owners, got }
     }
 
     fn function(&mut self) -> u32 {
@@ -66,14 +76,10 @@ impl Bench {
 
     /// Through a function's tunnel, or through none; a frame, or a packet that must not change.
     fn push(&mut self) {
-        let tunnel = self.rng.percent(70);
-        let function = match (tunnel, self.rng.percent(50)) {
-            (true, _) => self.function() as u16,
-            (false, true) => 0,
-            (false, false) => NOBODY,
-        };
-        let raw = self.rng.percent(80);
-        let words = frame(&mut self.rng, [("raw", raw.into()), ("tunnel", tunnel.into()), ("function", function.into())]);
+        let functions = self.now.lines.len() as u16;
+        let several = self.rng.percent(40).then(|| Through::Whole(self.rng.below(functions.into()) as u16));
+        let (through, raw, physical) = (several.unwrap_or_else(|| anywhere(&mut self.rng, functions)), self.rng.percent(80), self.rng.percent(50));
+        let words = frame(&mut self.rng, raw, origin(through, physical));
         self.want.push_back(words.clone());
         self.s.push(words);
     }
@@ -83,6 +89,10 @@ impl Bench {
         if self.rng.percent(60) {
             self.push();
         }
+        self.quiet_step();
+    }
+
+    fn quiet_step(&mut self) {
         self.tb.begin();
         let goes = self.tb.get("m$valid") & self.tb.get("m$ready") == 1;
         let word = self.tb.get("raw_qpn") as u32;
@@ -91,20 +101,50 @@ impl Bench {
             return;
         }
         let layout = Fields::of::<RxRequest>();
-        let mut want = self.want.pop_front().expect("nothing comes that was not sent");
+        let mut want = self.want.front().expect("nothing comes that was not sent").clone();
         let [raw, tunnel, function] = ["raw", "tunnel", "function"].map(|name| layout.get(&want, name) as u16);
-        if raw == 1 {
-            let queue = (word & PORT_RAW != 0).then_some(word & QPN);
-            let says = [&self.now, &self.then].map(|says| says.queue(tunnel == 1, function));
-            assert!(says.contains(&queue), "function {function}, tunnel {tunnel}: {queue:?}, not {says:?}, seed {}", self.tb.seed());
-            if says[0] == says[1] {
-                self.got[if queue.is_none() { 0 } else { 1 + usize::from(function != 0) }] += 1;
-            }
-            layout.set(&mut want, "function", 0);
-        } else {
-            self.got[3] += 1;
+        if raw == 0 {
+            self.got[4] += 1;
+            self.want.pop_front();
+            return assert_eq!(self.m.pop().expect("it goes"), want);
         }
+        let handle = layout.get(&want, "handle") & 511;
+        layout.set(&mut want, "function", 0);
         assert_eq!(self.m.pop().expect("it goes"), want);
+        let through = Through::read(tunnel == 1, function);
+        let physical = function == 0;
+        if self.copies.is_empty() {
+            self.said = vec![self.now.clone(), self.then.clone()];
+        }
+        self.copies.push((word & PORT_RAW != 0).then_some(word & QPN));
+        // The frame's last copy: the next one on offer is another's, or the set of queue pairs is complete.
+        let says: Vec<Vec<u32>> = self.said.iter().chain([&self.now, &self.then]).map(|says| says.queues(through, physical)).collect();
+        let most = says.iter().map(|queues| queues.len().max(1)).max().expect("some");
+        if says.iter().all(|queues| *queues == says[0]) {
+            assert!(self.copies.len() <= most, "{through:?}: {:?}, not {:?}", self.copies, says[0]);
+            if self.copies.len() < most {
+                return;
+            }
+            let got: Vec<u32> = self.copies.iter().flatten().copied().collect();
+            assert_eq!(got, says[0], "{through:?}, seed {}", self.tb.seed());
+            self.got[match (got.len(), through) {
+                (0, _) => 0,
+                (2.., _) => 3,
+                (_, Through::None | Through::Only(0) | Through::Whole(0)) => 1,
+                _ => 2,
+            }] += 1;
+        } else if self.owners[0] + self.retain.len() > self.owners[1] + self.copies.len() - 1 {
+            // A line changed meanwhile: there is another copy as long as the frame has an owner more than it had copies.
+            return;
+        }
+        self.owners[1] += self.copies.len() - 1;
+        while let Some(owner) = self.retain.pop() {
+            self.owners[0] += 1;
+            assert_eq!(u128::from(owner[0]), handle, "whose owner it is");
+        }
+        assert_eq!(self.owners[0], self.owners[1], "an owner for each copy");
+        self.copies.clear();
+        self.want.pop_front();
     }
 
     fn settle(&mut self) {
@@ -131,6 +171,18 @@ impl Bench {
         assert_eq!(self.access(line, None), word);
     }
 
+    /// Others are in other networks, once nothing is here.
+    fn set_networks(&mut self) {
+        while !self.want.is_empty() {
+            self.quiet_step();
+        }
+        let functions = self.now.lines.len() as u16;
+        let tunnels = [u64::MAX, self.rng.next_u64() | 2][self.rng.below(2) as usize];
+        self.now.networks = some(&mut self.rng, functions, tunnels);
+        self.then.networks = self.now.networks;
+        self.tb.set_wide("networks", words(&self.now.networks));
+    }
+
     fn set_port(&mut self, word: u32) {
         self.then.physical = (word & PORT_RAW != 0).then_some(word & QPN);
         self.tb.set("port", word.into());
@@ -146,15 +198,19 @@ fn random<const LF: usize>(name: &str, stalls: [u32; 2]) {
             let line = b.function();
             if b.rng.percent(20) {
                 b.set_port(word);
+            } else if b.rng.percent(20) {
+                b.set_networks();
             } else {
                 b.set_line(line, word);
             }
             (0..b.rng.below(20)).for_each(|_| b.step());
         }
-        assert!(b.got.iter().all(|n| *n > 100), "{:?}", b.got);
+        assert!(b.got.iter().zip([100, 100, 100, 20, 100]).all(|(n, least)| *n > least), "{:?}", b.got);
         // A reset takes all lines; frames that were here are gone.
         (0..1 << LF).for_each(|line| b.set_line(line, PORT_RAW | 5));
         b.tb.reset();
+        b.want.clear();
+        b.copies.clear();
         b.now.lines.fill(RawCtx::default());
         b.then = b.now.clone();
         (0..1 << LF).for_each(|line| assert_eq!(Bench::access_quietly(&mut b, line), 0, "line {line} after a reset"));
@@ -190,7 +246,7 @@ fn what_waits_is_not_decided() {
     tb.set("m$ready", 0);
     write(&mut tb, PORT_RAW | 9);
     let rng = &mut Rng::new(1);
-    s.push(frame(rng, [("raw", 1), ("tunnel", 1), ("function", 3)]));
+    s.push(frame(rng, true, origin(Through::Only(3), true)));
     tb.run(5);
     for word in [PORT_RAW | 9, 0, PORT_RAW | 77, PORT_RAW] {
         write(&mut tb, word);
@@ -204,7 +260,7 @@ fn frames_pass_every_second_cycle() {
     let mut tb = Tb::new("queues", RawQueues::<2>::default());
     let (s, m) = (tb.source("s", 0), tb.sink("m", 0));
     let rng = &mut Rng::new(2);
-    (0..100).for_each(|n| s.push(frame(rng, [("raw", n % 2), ("tunnel", 1), ("function", n % 4)])));
+    (0..100).for_each(|n| s.push(frame(rng, n % 2 == 1, origin(Through::Only(n % 4), true))));
     let start = tb.cycles();
     tb.run_until(400, |_| m.len() == 100);
     assert!(tb.cycles() - start <= 205, "{} cycles", tb.cycles() - start);

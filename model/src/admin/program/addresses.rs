@@ -104,14 +104,11 @@ impl Program {
 
     /// What is there already stays as it is: two programs on one function may both say it, and the card answers all the while.
     pub fn set_address(&mut self) {
-        let [makes, tagged, each, next] = std::array::from_fn(|_| self.asm.label());
+        let [goes, tagged, each, next] = std::array::from_fn(|_| self.asm.label());
         let (ok, bad) = (self.fails(AdminStatus::Ok), self.fails(AdminStatus::BadParameter));
         self.address_line();
         self.get(T, p(LAST as u8), own("valid"));
-        self.asm.branch(Op::Bne, T, 0, makes);
-        self.forget_address();
-        self.done();
-        self.asm.bind(makes);
+        self.asm.branch(Op::Beq, T, 0, goes);
         self.asm.op(Op::And, W, p(LAST as u8), !bits(own("rsvd0")));
         self.one_machine();
         self.asm.op(Op::And, T, W, MAC_HIGH);
@@ -151,7 +148,10 @@ impl Program {
         self.asm.bind(next);
         self.asm.op(Op::Add, I, I, 1);
         self.asm.branch(Op::Bne, I, self.functions() * ADDRESSES, each);
+        self.asm.bind(goes);
         self.forget_address();
+        self.get(T, p(LAST as u8), own("valid"));
+        self.asm.branch(Op::Beq, T, 0, ok);
         self.line(N);
         for n in 0..LAST {
             self.write(ADDRESS, n, p(n as u8));

@@ -282,13 +282,14 @@ pub struct Program {
     /// Shared receive queues: as many as queue pairs, their rings behind those of the queue pairs.
     srq: Kind,
     idle: Label,
-    complete: Label,
-    /// `complete` with the status of that number.
+    /// Where a command goes on that ends with the status of that number.
     status: Vec<Label>,
     /// HI:LO += T, back through LINK.
     add_offset: Label,
     /// See `may_use`.
     in_range: Label,
+    /// See `number_of`.
+    network_number: Label,
     /// Scratch word: how many regions are windows.
     windows: u32,
     /// Queue pair ID out of action, back through LINK.
@@ -322,7 +323,7 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
     assert!(windows < 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
     let mut asm = Asm::default();
     let status = (0..STATUSES).map(|_| asm.label()).collect();
-    let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] = std::array::from_fn(|_| asm.label());
+    let [idle, add_offset, in_range, network_number, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] = std::array::from_fn(|_| asm.label());
     let mut program = Program {
         asm,
         tables: plan.tables.clone(),
@@ -334,10 +335,10 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
         eq,
         srq,
         idle,
-        complete,
         status,
         add_offset,
         in_range,
+        network_number,
         windows,
         qp_stop,
         qp_down,
@@ -493,6 +494,7 @@ impl Program {
         for r in 0..RESULTS {
             self.asm.li(R(RES + r), 0);
         }
+        self.asm.li(STATUS, 0);
         let unreadable = self.asm.label();
         self.asm.act(Op::Fetch, LO, HI, 0);
         self.asm.on_error(unreadable);
@@ -513,20 +515,18 @@ impl Program {
         self.asm.bind(unreadable);
         self.asm.li(C0, 0);
         self.asm.jump(self.fails(AdminStatus::DmaError));
-        let refused = self.asm.label();
-        for status in 0..STATUSES {
+        // From each status to the next lower one, counted on the way.
+        for status in (1..STATUSES).rev() {
             self.asm.bind(self.status[status]);
-            self.asm.li(STATUS, status as u32);
-            self.asm.jump(if status == AdminStatus::Ok as usize { self.complete } else { refused });
+            self.asm.op(Op::Add, STATUS, STATUS, 1);
         }
-        self.asm.bind(refused);
         self.asm.act(Op::Out, ZERO, ZERO, output::REFUSED);
+        self.asm.bind(self.status[AdminStatus::Ok as usize]);
         self.completion();
     }
 
     /// Writes the completion of the command in slot IDX and goes on.
     fn completion(&mut self) {
-        self.asm.bind(self.complete);
         self.asm.ext(T, C0, 16, 0xffff);
         self.asm.ins(T, T, STATUS, 16, 0xff);
         self.asm.op(Op::Shr, U, HEAD, LOG);

@@ -144,6 +144,7 @@ impl Program {
     }
 
     pub(super) fn subroutines(&mut self) {
+        self.number_of();
         self.asm.bind(self.remove_pd);
         self.unmake(self.pd);
         self.asm.ret(LINK3);

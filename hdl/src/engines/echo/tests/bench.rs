@@ -7,7 +7,8 @@ use crate::msg::{CellRead, InlineWrite, RxDesc, SlotGrant, SlotReq, SlotSeal};
 use crate::net::rx::model::receive;
 use crate::tb::{AxisSource, Fields, Sink, Source, Tb};
 use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE};
-use ferric_model::net::networks::Network;
+use crate::net::within::testing::{origin, words};
+use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Cells of the buffer, and one for a frame that passes by.
@@ -159,10 +160,14 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
         (0..cycles).for_each(|_| self.cycle());
     }
 
-    /// Which functions have a tunnel, and through whose the next frames come.
+    /// Which functions have a tunnel of their own, and through whose the next frames come.
     pub fn set_network(&mut self, tunnels: u64, through: Option<u16>) {
-        self.network = Network { through, tunnels };
-        self.tb.set_wide("tunnels", vec![tunnels as u32, (tunnels >> 32) as u32]);
+        self.set_networks(Networks::apart(tunnels), through.map_or(Through::None, Through::Whole));
+    }
+
+    pub fn set_networks(&mut self, networks: Networks, through: Through) {
+        self.network = Network { through, networks };
+        self.tb.set_wide("networks", words(&networks));
     }
 
     /// Percent of cycles in which no descriptor is taken.
@@ -205,9 +210,9 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             ("psn", p.psn.into()),
             ("flow_hash", p.flow_hash.into()),
             ("kind", p.kind.into()),
-            ("tunnel", network.through.is_some().into()),
+            ("tunnel", (network.through != Through::None).into()),
             // A plain frame is the physical function's if that has no tunnel.
-            ("function", network.through.unwrap_or(if network.tunnels & 1 == 1 { 0xfff } else { 0 }).into()),
+            origin(network.through, network.networks.get(0).is_none())[1],
         ];
         Fields::of::<RxDesc>().pack(&fields)
     }

@@ -80,12 +80,15 @@ pub fn all(b: &mut Bench) {
         set(b, Ok, 0, f as u32, TunnelCtx::default().with_vni(3).with_bound(true));
         assert!(!there(b, f).valid() && !there(b, f).bound());
     }
-    // A VNI at an address is one function's. Another VNI, another address, or the other version is nobody's yet.
+    // A VNI at an address is one network. Another VNI, another address, or the other version is nobody's yet.
     set(b, Ok, 0, 1, on(false));
     for other in [0, 2, 3] {
-        set(b, InUse, 0, other, on(false).with_smac(2).with_dmac(6).with_remote(0x0a00_0009));
-        set(b, InUse, 0, other, on(false).with_rsvd2(1));
+        for differs in [on(false).with_smac(2), on(false).with_remote(0x0a00_0009), on(false).with_lenient(true), on(false).with_zero_csum6(true), on(false).with_any_remote(true)] {
+            set(b, InUse, 0, other, differs.with_dmac(6));
+        }
     }
+    set(b, InUse, 0, 0, on(false).with_rsvd2(true));
+    one_network(b);
     set(b, Ok, 0, 1, on(false).with_hop_limit(3));
     set(b, Ok, 0, 0, on(false).with_vni(0xab_cdee));
     set(b, Ok, 0, 2, on(false).with_local(0x0a00_0003));
@@ -123,6 +126,45 @@ fn path_mtus(b: &mut Bench) {
     for f in 1..FUNCTIONS {
         functions::reset(b, f);
     }
+}
+
+/// Functions 2 and 3 join function 1, on whose tunnel they stand then: it neither changes nor goes. What leaves may be different.
+fn one_network(b: &mut Bench) {
+    let joined = on(false).with_bound(true).with_joined(true).with_leader(1);
+    set(b, Ok, 0, 2, on(false).with_leader(3));
+    assert_eq!(there(b, 2), joined);
+    // What leaves may look different.
+    let own = |line: TunnelCtx| line.with_dmac(9).with_dscp(5).with_hop_limit(2).with_pmtu(2).with_raw(true).with_vlan(true).with_tci(7).with_copy_ttl(true);
+    set(b, Ok, 0, 3, own(on(false)));
+    assert_eq!(there(b, 3), own(joined), "the one that has a tunnel of its own leads");
+    for line in [TunnelCtx::default(), on(true), on(false).with_vni(5), on(false).with_smac(6), on(false).with_any_remote(true)] {
+        set(b, InUse, 0, 1, line);
+    }
+    assert_eq!(there(b, 1), on(false).with_bound(true));
+    set(b, Ok, 0, 1, own(on(false)));
+    assert_eq!(there(b, 1), own(on(false)).with_bound(true), "what is not looked at may change");
+    set(b, Ok, 0, 1, on(false));
+    // Addresses are unique within it.
+    let mac = StationCtx::default().with_mac(0x0200_0000_0055).with_valid(true);
+    let ip = AddressCtx::default().with_ip(0x0a01_0009).with_mac(0x0200_0000_0055).with_valid(true);
+    for (f, status) in [(2, Ok), (1, InUse), (3, InUse), (0, Ok)] {
+        b.expect(status, f, SetStation, 1, &words::<2>(&mac.0));
+        b.expect(status, f, SetAddress, 2, &words::<6>(&ip.0));
+    }
+    (0..3).for_each(|f| functions::reset(b, f));
+    assert_eq!(there(b, 2), joined, "a reset changes nothing");
+    // Who goes is alone whatever tunnel he gets next, and the network is the others'.
+    set(b, Ok, 0, 2, TunnelCtx::default());
+    assert_eq!(there(b, 2).vni() | u32::from(there(b, 2).joined()), 0);
+    let from = b.card.log.len();
+    set(b, Ok, 0, 2, on(true));
+    assert!(b.card.written(TUNNEL, from).iter().all(|w| w.1 != 1 || w.2 >> 24 == 0), "of its own");
+    set(b, Ok, 0, 3, on(true));
+    assert_eq!((there(b, 3).leader(), there(b, 3).joined()), (2, true));
+    set(b, Ok, 0, 1, on(false).with_vni(1));
+    set(b, Ok, 0, 3, TunnelCtx::default());
+    set(b, Ok, 0, 2, TunnelCtx::default());
+    set(b, Ok, 0, 1, on(false));
 }
 
 /// Functions 1 and 3 have tunnels: what is one function's in a network is anybody's in another.

@@ -2,9 +2,11 @@
 use super::super::depart::{Depart, STATS};
 use super::model::{way, Network, Way};
 use super::{network, shown};
+use crate::net::within::testing::{some, words as networks_words};
 use crate::switch::testing::{mac, words};
 use crate::tb::{AxisSink, AxisSource, Rng, Tb};
 use ferric_abi::context::{SenderCtx, StationCtx};
+use ferric_model::net::networks::Networks;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Functions, and their MAC addresses.
@@ -18,7 +20,7 @@ struct Bench<const W: usize, const K: usize> {
     source: AxisSource,
     sink: AxisSink,
     stations: [StationCtx; ND],
-    tunnels: u64,
+    networks: Networks,
     senders: [SenderCtx; NF],
     /// Beginnings of frames that were shown for the wire.
     begun: VecDeque<u64>,
@@ -33,11 +35,11 @@ struct Bench<const W: usize, const K: usize> {
 
 impl<const W: usize, const K: usize> Bench<W, K> {
     fn new(stalls: [u32; 2], seed: u64) -> Self {
-        let mut tb = Tb::with_seed(&format!("depart{W}"), Depart::<W, K, NF, ND>::default(), seed);
+        let mut tb = Tb::with_seed(&format!("depart{W}"), Depart::<W, K, NF, ND, 4>::default(), seed);
         let (source, sink) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
         tb.set("m_local$ready", 1);
         let (begun, local, now, stat) = Default::default();
-        Bench { tb, source, sink, stations: [StationCtx::default(); ND], tunnels: 0, senders: [SenderCtx::default(); NF], begun, local, now, stat, roomy: 100, room: true }
+        Bench { tb, source, sink, stations: [StationCtx::default(); ND], networks: Networks::default(), senders: [SenderCtx::default(); NF], begun, local, now, stat, roomy: 100, room: true }
     }
 
     fn cycle(&mut self) {
@@ -61,15 +63,15 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// Other addresses, tunnels and rights; nothing is under way.
-    fn set(&mut self, stations: [StationCtx; ND], tunnels: u64, senders: [SenderCtx; NF]) {
+    fn set(&mut self, stations: [StationCtx; ND], networks: Networks, senders: [SenderCtx; NF]) {
         for (f, may) in senders.iter().enumerate() {
             self.tb.set_wide(&format!("senders${f}"), &words(&may.0)[..]);
         }
         for (n, station) in stations.iter().enumerate() {
             self.tb.set_wide(&format!("macs${n}"), &words(&station.0)[..]);
         }
-        self.tb.set("tunnels", tunnels);
-        (self.stations, self.tunnels, self.senders) = (stations, tunnels, senders);
+        self.tb.set_wide("networks", networks_words(&networks));
+        (self.stations, self.networks, self.senders) = (stations, networks, senders);
     }
 
     fn begin(&mut self, function: u16) {
@@ -81,7 +83,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
 
     fn way(&self, function: u16, frame: &[u8]) -> Way {
         let to = frame[..6].iter().fold(0, |to, byte| to << 8 | u64::from(*byte));
-        way(to, function, &self.stations, self.tunnels, &self.senders)
+        way(to, function, &self.stations, &self.networks, &self.senders)
     }
 
     /// Sends these and waits until `out` frames have left for the wire and nothing moves any more.
@@ -135,7 +137,8 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u6
         let stations = std::array::from_fn(|_| any_station(rng));
         let tunnels = if rng.percent(30) { 0 } else { rng.below(1 << NF) };
         let senders = std::array::from_fn(|_| any_sender(rng));
-        b.set(stations, tunnels, senders);
+        let networks = some(rng, NF as u16, tunnels);
+        b.set(stations, networks, senders);
         let frames: Vec<_> = (0..b.tb.rng().range(1, 40)).map(|_| any_frame(&mut b)).collect();
         let ways: Vec<Way> = frames.iter().map(|(function, frame)| b.way(*function, frame)).collect();
         let wire: Vec<_> = frames.iter().zip(&ways).filter(|(_, way)| !matches!(way, Way::Local(_))).map(|(frame, _)| frame.clone()).collect();
@@ -182,7 +185,7 @@ fn no_room_holds_nobody_for_ever() {
     let mut b = Bench::<512, 64>::new([0, 0], 5);
     let mut stations = [StationCtx::default(); ND];
     stations[5] = StationCtx::default().with_mac(7).with_valid(true);
-    b.set(stations, 0, [SenderCtx::default(); NF]);
+    b.set(stations, Networks::default(), [SenderCtx::default(); NF]);
     b.roomy = 0;
     let mut frame = |to: u64, bytes: usize| [&mac(to)[..], &b.tb.rng().bytes(bytes)].concat();
     let frames = [(0, frame(7, 200)), (0, frame(9, 100)), (2, frame(0xffff_ffff_ffff, 300)), (1, frame(7, 60)), (1, frame(8, 60))];
@@ -204,7 +207,7 @@ fn patience_begins_anew_with_each_frame() {
     let mut b = Bench::<64, 8>::new([0, 0], 6);
     let mut stations = [StationCtx::default(); ND];
     stations[0] = StationCtx::default().with_mac(7).with_valid(true);
-    b.set(stations, 0, [SenderCtx::default(); NF]);
+    b.set(stations, Networks::default(), [SenderCtx::default(); NF]);
     for n in 0..3 {
         b.roomy = 0;
         let frame = [&mac(7)[..], &b.tb.rng().bytes(60)].concat();
