@@ -5,11 +5,11 @@ mod peers;
 mod searches;
 mod storms;
 
-use ferric_model::net::networks::{Networks, Through};
 use super::model::Outcome;
 use super::{BURST, TICKS_PER_TOKEN};
 use crate::tb::Rng;
 use bench::Bench;
+use ferric_model::net::networks::{Networks, Through};
 use frames::*;
 use std::collections::BTreeMap;
 

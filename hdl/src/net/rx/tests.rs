@@ -9,9 +9,9 @@ use crate::net::cells::{CellBuffer, CellWriter, CELLS};
 use crate::net::icrc::model::seal;
 use crate::net::icrc::tests::captured;
 use crate::tb::{Fields, Rng, Tb};
-use ferric_model::net::networks::WHOLE;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Bth, Eth, Ipv4, Ipv6};
+use ferric_model::net::networks::WHOLE;
 use rust_hdl::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,10 +2,10 @@
 use super::model::Listening;
 use super::Stations;
 use crate::msg::{CtlReq, CtlResp};
+use crate::net::within::testing::{anywhere, packed, some, words};
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::StationCtx;
 use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
-use crate::net::within::testing::{anywhere, packed, some, words};
 use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -43,7 +43,18 @@ impl Bench {
         let mut tb = Tb::with_seed(name, Stations::<N, LN>::default(), seed);
         let (requests, answers) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
         let now = Listening { own: vec![None; N], promiscuous: false };
-        Self { rng: Rng::new(tb.seed() ^ 0x57a7), tb, requests, answers, then: now.clone(), now, networks: Networks::default(), asked: VecDeque::new(), counts: BTreeMap::new(), owners: BTreeSet::new() }
+        Self {
+            rng: Rng::new(tb.seed() ^ 0x57a7),
+            tb,
+            requests,
+            answers,
+            then: now.clone(),
+            now,
+            networks: Networks::default(),
+            asked: VecDeque::new(),
+            counts: BTreeMap::new(),
+            owners: BTreeSet::new(),
+        }
     }
 
     /// Whom a frame may be for.

@@ -3,9 +3,9 @@ use super::model::{Attached, Groups};
 use super::Multicast;
 use crate::host::testing::Control;
 use crate::msg::{CtlReq, RxRequest};
+use crate::net::within::testing::{anywhere, origin, some, words};
 use crate::tb::{Fields, Sink, Source, Tb};
 use ferric_abi::context::{McastCtx, PathCtx};
-use crate::net::within::testing::{anywhere, origin, some, words};
 use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::BTreeMap;
 

@@ -2,10 +2,10 @@
 use super::model::{foreign, meant, stranger, Path, Seen};
 use super::PeerCheck;
 use crate::msg::{CtlReq, PeerAsk};
+use crate::net::within::testing::{anywhere, origin, some, words};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::context::PathCtx;
 use ferric_abi::special::special_queue_pair;
-use crate::net::within::testing::{anywhere, origin, some, words};
 use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::{BTreeMap, VecDeque};
 

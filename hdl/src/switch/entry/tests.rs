@@ -59,7 +59,7 @@ fn lines_and_counters() {
     for n in 0..16u32 {
         for function in 0..4 {
             b.access(function, 1, Some(0));
-            let line = TunnelCtx::default().with_valid(n >> function & 1 == 1 && function % 2 == 0).with_bound(n >> function & 1 == 1 && function % 2 == 1);
+            let line = TunnelCtx::default().with_valid(n >> function & 1 == 1 && function % 2 == 1).with_bound(n >> function & 1 == 1 && function % 2 == 0);
             b.access(function, 0, Some(u32::from_le_bytes(line.0[..4].try_into().expect("four"))));
         }
         let of = |networks: Networks| networks.bytes().chunks(4).map(|b| u32::from_le_bytes(b.try_into().expect("four"))).collect::<Vec<_>>();

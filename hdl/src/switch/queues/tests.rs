@@ -1,10 +1,10 @@
 //! Frames and packets of all functions against the model while the admin engine writes the table.
 use super::RawQueues;
 use crate::msg::{CtlReq, CtlResp, RxRequest};
+use crate::net::within::testing::{anywhere, origin, some, words};
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::RawCtx;
 use ferric_abi::csr::PORT_RAW;
-use crate::net::within::testing::{anywhere, origin, some, words};
 use ferric_model::net::networks::{Network, Networks, Through};
 use ferric_model::switch::functions::raw_queues;
 use std::collections::VecDeque;

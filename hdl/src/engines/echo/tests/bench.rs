@@ -5,9 +5,9 @@ use crate::engines::echo::{Echo, STATS};
 use crate::host::testing::Control;
 use crate::msg::{CellRead, InlineWrite, RxDesc, SlotGrant, SlotReq, SlotSeal};
 use crate::net::rx::model::receive;
+use crate::net::within::testing::{origin, words};
 use crate::tb::{AxisSource, Fields, Sink, Source, Tb};
 use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE};
-use crate::net::within::testing::{origin, words};
 use ferric_model::net::networks::{Network, Networks, Through};
 use std::collections::{BTreeMap, VecDeque};
 
