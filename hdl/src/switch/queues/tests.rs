@@ -14,7 +14,7 @@ const QPN: u32 = 0xff_ffff;
 const SETTLED: usize = 3;
 
 /// What the table and the admin engine say.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Says {
     physical: Option<u32>,
     lines: Vec<RawCtx>,
@@ -42,7 +42,7 @@ struct Bench {
     then: Says,
     /// What is to come.
     want: VecDeque<Vec<u32>>,
-    /// Of the frame at hand the queue pairs that it went to, and what the tables said when its first copy went.
+    /// Of the frame at hand the queue pairs that it went to, and what the tables have said since the one before went.
     copies: Vec<Option<u32>>,
     said: Vec<Says>,
     /// Owners that frames have got beyond the first, and copies beyond the first.
@@ -93,6 +93,11 @@ impl Bench {
     }
 
     fn quiet_step(&mut self) {
+        for says in [&self.now, &self.then] {
+            if !self.said.contains(says) {
+                self.said.push(says.clone());
+            }
+        }
         self.tb.begin();
         let goes = self.tb.get("m$valid") & self.tb.get("m$ready") == 1;
         let word = self.tb.get("raw_qpn") as u32;
@@ -113,30 +118,26 @@ impl Bench {
         assert_eq!(self.m.pop().expect("it goes"), want);
         let through = Through::read(tunnel == 1, function);
         let physical = function == 0;
-        if self.copies.is_empty() {
-            self.said = vec![self.now.clone(), self.then.clone()];
-        }
         self.copies.push((word & PORT_RAW != 0).then_some(word & QPN));
-        // The frame's last copy: the next one on offer is another's, or the set of queue pairs is complete.
+        // An owner more than it had copies: there is another one.
+        if self.owners[0] + self.retain.len() > self.owners[1] + self.copies.len() - 1 {
+            return;
+        }
         let says: Vec<Vec<u32>> = self.said.iter().chain([&self.now, &self.then]).map(|says| says.queues(through, physical)).collect();
-        let most = says.iter().map(|queues| queues.len().max(1)).max().expect("some");
+        let got: Vec<u32> = self.copies.iter().flatten().copied().collect();
+        let seed = self.tb.seed();
         if says.iter().all(|queues| *queues == says[0]) {
-            assert!(self.copies.len() <= most, "{through:?}: {:?}, not {:?}", self.copies, says[0]);
-            if self.copies.len() < most {
-                return;
-            }
-            let got: Vec<u32> = self.copies.iter().flatten().copied().collect();
-            assert_eq!(got, says[0], "{through:?}, seed {}", self.tb.seed());
+            assert!(got == says[0] && self.copies.len() == got.len().max(1), "{through:?}: {:?}, not {:?}, seed {seed}", self.copies, says[0]);
             self.got[match (got.len(), through) {
                 (0, _) => 0,
                 (2.., _) => 3,
                 (_, Through::None | Through::Only(0) | Through::Whole(0)) => 1,
                 _ => 2,
             }] += 1;
-        } else if self.owners[0] + self.retain.len() > self.owners[1] + self.copies.len() - 1 {
-            // A line changed meanwhile: there is another copy as long as the frame has an owner more than it had copies.
-            return;
         }
+        // While lines change a frame may be for those of before or of afterwards, but for nobody else.
+        assert!(got.iter().all(|queue| says.iter().any(|queues| queues.contains(queue))), "{through:?}: {got:?}, not {says:?}, seed {seed}");
+        self.said.clear();
         self.owners[1] += self.copies.len() - 1;
         while let Some(owner) = self.retain.pop() {
             self.owners[0] += 1;
@@ -179,6 +180,10 @@ impl Bench {
         let functions = self.now.lines.len() as u16;
         let tunnels = [u64::MAX, self.rng.next_u64() | 2][self.rng.below(2) as usize];
         self.now.networks = some(&mut self.rng, functions, tunnels);
+        if self.rng.percent(60) {
+            // Most of them in one.
+            self.now.networks = (2..functions).filter(|f| f % 8 != 3 || functions < 8).fold(Networks::apart(tunnels | 2), |all, f| all.join(f, 1));
+        }
         self.then.networks = self.now.networks;
         self.tb.set_wide("networks", words(&self.now.networks));
     }
