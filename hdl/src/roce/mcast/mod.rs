@@ -87,6 +87,8 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     same_vlan: Signal<Local, Bit>,
     apart: Signal<Local, Bit>,
     within: Within,
+    /// Functions of the datagram's network. It has been there for two cycles when they are asked for.
+    reached: DFF<Bits<64>>,
     origin: Signal<Local, Network>,
     shifted: Signal<Local, Bits<64>>,
     joins: Signal<Local, Bit>,
@@ -106,7 +108,7 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
 impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, index, bound, row, hit, found, target, events);
+        dff_setup!(self, clock, state, index, bound, row, hit, found, target, events, reached);
         clock!(self, clock, lines, ctl, tags, tagged);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -169,7 +171,8 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
         self.origin.next.function = self.s.data.val().function;
         self.within.network.next = self.origin.val();
         self.within.networks.next = self.networks.val();
-        self.shifted.next = self.within.reached.val() >> bit_cast::<64, 6>(self.row.q.val().function);
+        self.reached.d.next = self.within.reached.val();
+        self.shifted.next = self.reached.q.val() >> bit_cast::<64, 6>(self.row.q.val().function);
         self.apart.next = !self.shifted.val().get_bit(0);
         self.group.next = bit_cast::<128, 64>(self.s.data.val().operand) | (bit_cast::<128, 64>(self.s.data.val().compare) << 64);
         self.place.next = bit_cast::<8, LA>(self.index.q.val());

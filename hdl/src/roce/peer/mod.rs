@@ -98,7 +98,9 @@ pub struct PeerCheck<const LQ: usize, const LJ: usize> {
     ipv6: DFF<Bit>,
     apart: DFF<Bit>,
     owner: Signal<Local, Bits<6>>,
+    /// Functions of the packet's network, found while its row is read.
     reach: Within,
+    reached: DFF<Bits<64>>,
     origin: Signal<Local, Network>,
     shifted: Signal<Local, Bits<64>>,
     from_low: Signal<Local, Bit>,
@@ -110,7 +112,7 @@ pub struct PeerCheck<const LQ: usize, const LJ: usize> {
 impl<const LQ: usize, const LJ: usize> Logic for PeerCheck<LQ, LJ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6, apart, more1, more2, hidden);
+        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6, apart, more1, more2, hidden, reached);
         clock!(self, clock, tci, smac_low, smac_high, flags, functions);
 
         // The paths, as they are written. Seen for several cycles a write is only repeated.
@@ -184,11 +186,12 @@ impl<const LQ: usize, const LJ: usize> Logic for PeerCheck<LQ, LJ> {
         self.vlan_bad.d.next = (self.now.q.val().vlan != self.row_flags.val().get_bit(1)) | (self.now.q.val().vlan & (self.now.q.val().vid != self.row_tci.val().get_bits::<12>(0)));
         self.known.d.next = self.row_flags.val().get_bit(2) & !self.excess.val().any();
         self.owner.next = self.functions.read_data.val();
-        self.origin.next.tunnel = self.now.q.val().tunnel;
-        self.origin.next.function = self.now.q.val().function;
+        self.origin.next.tunnel = self.ask.val().tunnel;
+        self.origin.next.function = self.ask.val().function;
         self.reach.network.next = self.origin.val();
         self.reach.networks.next = self.networks.val();
-        self.shifted.next = self.reach.reached.val() >> bit_cast::<64, 6>(self.owner.val());
+        self.reached.d.next = self.reach.reached.val();
+        self.shifted.next = self.reached.q.val() >> bit_cast::<64, 6>(self.owner.val());
         self.apart.d.next = !self.shifted.val().get_bit(0);
         self.named.next = self.now.q.val().qpn & self.within.val();
         self.hidden.d.next = (self.named.val() == self.special_qpn.val()) & (self.now.q.val().qpn != self.special_qpn.val());
