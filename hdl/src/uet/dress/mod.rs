@@ -120,6 +120,8 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     rest: DFF<Bits<8>>,
     row: DFF<Bits<5>>,
     len: DFF<Bits<8>>,
+    /// Where the packet's bytes begin: a sum of its own, with nothing chosen behind it.
+    start_at: DFF<Bits<64>>,
     // Payload: the address, what is left, and where it goes
     va: DFF<Bits<64>>,
     left: DFF<Bits<PAYLOAD>>,
@@ -130,6 +132,11 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     events: DFF<Bits<3>>,
     flags: Gather<3>,
     inside: Fence<INSIDE>,
+    // The piece at `va`, a cycle later: its key takes longer.
+    piece: DFF<Bits<13>>,
+    last: DFF<Bit>,
+    after: DFF<Bits<64>>,
+    remains: DFF<Bits<PAYLOAD>>,
     cut: Cut,
     first: Sum<64>,
     #[init(Layers::new(protocol::UDP))]
@@ -153,7 +160,7 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
 impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: usize> Logic for Dress<W, K, L, LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, len, va, left, dst, iova, reads, fails, events);
+        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, len, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails, events);
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.state.q.val() == State::Read;
@@ -192,6 +199,11 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.first.b.next = bit_cast::<64, 32>(self.note.q.val().offset);
         self.cut.va.next = self.va.q.val();
         self.cut.left.next = self.left.q.val();
+        self.start_at.d.next = self.first.y.val();
+        self.piece.d.next = self.cut.len.val();
+        self.last.d.next = self.cut.last.val();
+        self.after.d.next = self.cut.after.val();
+        self.remains.d.next = self.cut.rest.val();
         self.wide.m.ready.next = false;
         self.notes.m.ready.next = false;
         self.grants.m.ready.next = false;
@@ -231,7 +243,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.m_pay.valid.next = false;
         self.m_pay.data.next.iova = self.iova.q.val();
         self.m_pay.data.next.function = self.source.q.val().function;
-        self.m_pay.data.next.len = self.cut.len.val();
+        self.m_pay.data.next.len = self.piece.q.val();
         self.m_pay.data.next.dst = self.dst.q.val();
         self.m_pay.data.next.slot = self.slot.q.val().slot;
         self.m_seal.valid.next = false;
@@ -284,7 +296,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
                 self.row.d.next = bits::<5>(0);
                 self.reads.d.next = bits::<9>(0);
                 self.fails.d.next = !self.route.q.val().valid;
-                self.va.d.next = self.first.y.val();
+                self.va.d.next = self.start_at.q.val();
                 self.left.d.next = self.bytes.val();
                 if self.count.q.val() == SUMMED {
                     self.state.d.next = State::Ask;
@@ -342,11 +354,11 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
                 self.m_pay.valid.next = true;
                 if self.m_pay.ready.val() {
                     self.reads.d.next = self.reads.q.val() + 1;
-                    self.va.d.next = self.cut.after.val();
-                    self.left.d.next = self.cut.rest.val();
-                    self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.cut.len.val());
+                    self.va.d.next = self.after.q.val();
+                    self.left.d.next = self.remains.q.val();
+                    self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.piece.q.val());
                     self.state.d.next = State::Key;
-                    if self.cut.last.val() {
+                    if self.last.q.val() {
                         self.state.d.next = State::Seal;
                     }
                 }

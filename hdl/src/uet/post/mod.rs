@@ -10,6 +10,7 @@ use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, WqeDoorbell, WrDone, WrSmall};
 use crate::prim::pack::{Cast, Gather};
 use crate::prim::ram::Ram;
+use crate::prim::sum::Sum;
 use crate::records::{PathCtx, RingCtx, UetEnd, UetPost};
 use crate::stream::{fence::Fence, MsgFifo, MsgSlice};
 use ferric_abi::host;
@@ -37,6 +38,8 @@ const ENTRY: u64 = host::UetEnd::BYTES as u64;
 const LG_ENTRY: usize = host::UetEnd::BYTES.ilog2() as usize;
 /// Bits of a ring's number of entries.
 const INDEX: usize = 16;
+/// Cycles from the ring's line to the address of the next entry.
+const STEPS: usize = 3;
 /// Bits of a count of ends that are being written.
 const INSIDE: usize = 8;
 
@@ -116,16 +119,19 @@ pub struct Post<const LE: usize, const LT: usize> {
     known: Signal<Local, Bit>,
     sendable: Signal<Local, Bit>,
     at: Signal<Local, Bits<LT>>,
-    /// Where the next end goes, and its phase; it takes longer than a cycle from one end to the next.
+    /// Where the next end goes, and its phase, step by step: the entries of the ring, the number in it, the address. It takes longer than that from one end to the next.
+    mask: DFF<Bits<INDEX>>,
+    index: DFF<Bits<INDEX>>,
     slot: DFF<Bits<64>>,
+    place: Sum<64>,
     phase: DFF<Bit>,
-    /// They are of the ring that stands there now.
-    steady: DFF<Bit>,
-    mask: Signal<Local, Bits<INDEX>>,
-    index: Signal<Local, Bits<INDEX>>,
+    /// They are of a ring that has been changed since, as many cycles ago as there are steps.
+    changed: DFF<Bits<STEPS>>,
+    steady: Signal<Local, Bit>,
     more: Signal<Local, Bits<32>>,
     pass: Signal<Local, Bits<32>>,
     begins: Signal<Local, Bit>,
+    change: Signal<Local, Bit>,
     fresh: Signal<Local, RingCtx>,
     #[init(Constant::new(RingCtx::default()))]
     none: Constant<RingCtx>,
@@ -139,7 +145,7 @@ pub struct Post<const LE: usize, const LT: usize> {
 impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ring, number, state, post, ended, route, read, events, slot, phase, steady);
+        dff_setup!(self, clock, ring, number, state, post, ended, route, read, events, mask, index, slot, phase, changed);
         clock!(self, clock, inside, ctl, posts, messages, ends, writes, tokens, own, texts);
         self.ctl.reset.next = self.reset.val();
         self.posts.reset.next = self.reset.val();
@@ -163,7 +169,9 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.ctl.row.next = self.ring.q.val();
         self.fresh.next = self.ctl.new_row.val();
         self.begins.next = false;
-        self.steady.d.next = !(self.ctl.done.val() & self.ctl.we.val());
+        self.change.next = self.ctl.done.val() & self.ctl.we.val();
+        self.changed.d.next = (self.changed.q.val() << 1) | bit_cast::<STEPS, 1>(self.change.val().into());
+        self.steady.next = !self.changed.q.val().any();
         if self.ctl.done.val() & self.ctl.we.val() & !self.ctl.addr.val().any() {
             self.ring.d.next = self.ctl.new_row.val();
             self.begins.next = self.fresh.val().valid & !self.ring.q.val().valid;
@@ -218,9 +226,11 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.ends.m.ready.next = false;
         // An entry of the ring.
         self.more.next = self.number.q.val() + 1;
-        self.mask.next = !(!bits::<INDEX>(0) << bit_cast::<INDEX, 4>(self.ring.q.val().log_size));
-        self.index.next = self.number.q.val().get_bits::<INDEX>(0) & self.mask.val();
-        self.slot.d.next = self.ring.q.val().base + (bit_cast::<64, INDEX>(self.index.val()) << LG_ENTRY);
+        self.mask.d.next = !(!bits::<INDEX>(0) << bit_cast::<INDEX, 4>(self.ring.q.val().log_size));
+        self.index.d.next = self.number.q.val().get_bits::<INDEX>(0) & self.mask.q.val();
+        self.place.a.next = self.ring.q.val().base;
+        self.place.b.next = bit_cast::<64, INDEX>(self.index.q.val()) << LG_ENTRY;
+        self.slot.d.next = self.place.y.val();
         self.as_entry.x.next = self.blank.val();
         self.as_entry.x.next.tag = self.own.read_data.val().tag;
         self.as_entry.x.next.why = bit_cast::<8, 2>(self.ended.q.val().why);
@@ -278,8 +288,8 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
                 self.state.d.next = State::Write;
             }
             State::Write => {
-                self.writes.s.valid.next = self.ring.q.val().valid & self.steady.q.val();
-                if (self.writes.s.ready.val() & self.steady.q.val()) | !self.ring.q.val().valid {
+                self.writes.s.valid.next = self.ring.q.val().valid & self.steady.val();
+                if (self.writes.s.ready.val() & self.steady.val()) | !self.ring.q.val().valid {
                     self.tokens.give.next = true;
                     self.flags.x[1].next = !self.ended.q.val().why.any() & (self.ended.q.val().code == ferric_abi::uet::codes::ReturnCode::Ok as u64);
                     self.flags.x[2].next = self.ended.q.val().why.any() | !(self.ended.q.val().code == ferric_abi::uet::codes::ReturnCode::Ok as u64);
@@ -302,6 +312,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         if self.reset.val() {
             self.ring.d.next = self.none.val();
             self.read.d.next = false;
+            self.changed.d.next = bits::<STEPS>(0);
             self.state.d.next = State::Idle;
         }
     }
