@@ -119,6 +119,8 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     rows: DFF<Bits<HEADER_BITS>>,
     rest: DFF<Bits<8>>,
     row: DFF<Bits<5>>,
+    /// What `length` was a cycle ago.
+    behind_ip: DFF<Bits<16>>,
     len: DFF<Bits<8>>,
     /// Where the packet's bytes begin: a sum of its own, with nothing chosen behind it.
     start_at: DFF<Bits<64>>,
@@ -160,7 +162,7 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
 impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: usize> Logic for Dress<W, K, L, LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, len, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails, events);
+        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, behind_ip, len, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails, events);
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.state.q.val() == State::Read;
@@ -191,7 +193,8 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.sum.length.next = self.length.val();
         self.body.x.next = self.own.q.val();
         self.layers.path.next = self.route.q.val();
-        self.layers.length.next = self.length.val();
+        self.behind_ip.d.next = self.length.val();
+        self.layers.length.next = self.behind_ip.q.val();
         self.layers.total.next = self.sum.total.val();
         self.layers.body.next = self.body.y.val();
         self.layers.body_len.next = self.own_len.q.val();
