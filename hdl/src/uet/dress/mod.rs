@@ -14,7 +14,7 @@ use crate::net::header::layers::Layers;
 use crate::net::header::sum::Ip4Sum;
 use crate::net::header::TRANSPORT;
 use crate::prim::pack::{BePack, Gather};
-use crate::prim::sum::Sum;
+use crate::prim::sum::{PlusOne, Sum};
 use crate::records::PathCtx;
 use crate::stream::{fence::Fence, BeatsToWide, MsgSlice};
 use ferric_abi::wire::protocol;
@@ -44,6 +44,9 @@ const OWN_BITS: usize = 8 * OWN;
 /// The congestion bits of IP's class: of data, ECT(0).
 const ECT_0: u64 = 2;
 const NOT_ECN: u64 = 0xfc;
+/// Bits of the lower half of an address, with its carry.
+const HALF: usize = 32;
+const LOW: usize = HALF + 1;
 /// Cycles until the sum of IPv4's header is right.
 const SUMMED: u64 = 2;
 /// Bits of a count of frames at hand.
@@ -122,7 +125,8 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     /// What `length` was a cycle ago.
     behind_ip: DFF<Bits<16>>,
     len: DFF<Bits<8>>,
-    /// Where the packet's bytes begin: a sum of its own, with nothing chosen behind it.
+    /// Where the packet's bytes begin: the low half of a sum, and a cycle later all of it.
+    low: DFF<Bits<LOW>>,
     start_at: DFF<Bits<64>>,
     // Payload: the address, what is left, and where it goes
     va: DFF<Bits<64>>,
@@ -140,7 +144,8 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     after: DFF<Bits<64>>,
     remains: DFF<Bits<PAYLOAD>>,
     cut: Cut,
-    first: Sum<64>,
+    first: Sum<LOW>,
+    carried: PlusOne<32>,
     #[init(Layers::new(protocol::UDP))]
     layers: Layers,
     #[init(Ip4Sum::new(protocol::UDP))]
@@ -148,6 +153,8 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     #[init(BePack::new(behind()))]
     body: BePack<HEADER_BITS, Bits<OWN_BITS>>,
     way: Signal<Local, PathCtx>,
+    va_all: Signal<Local, Bits<64>>,
+    upper: Signal<Local, Bits<32>>,
     length: Signal<Local, Bits<16>>,
     bytes: Signal<Local, Bits<PAYLOAD>>,
     last_row: Signal<Local, Bit>,
@@ -162,7 +169,7 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
 impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: usize> Logic for Dress<W, K, L, LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, behind_ip, len, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails, events);
+        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, behind_ip, len, low, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails, events);
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.state.q.val() == State::Read;
@@ -188,9 +195,9 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         if !self.note.q.val().control {
             self.way.next.tclass = (self.path.val().tclass & NOT_ECN) | ECT_0;
         }
-        self.sum.load.next = self.state.q.val() == State::Load;
-        self.sum.path.next = self.way.val();
-        self.sum.length.next = self.length.val();
+        self.sum.load.next = (self.state.q.val() == State::Sum) & !self.count.q.val().any();
+        self.sum.path.next = self.route.q.val();
+        self.sum.length.next = self.behind_ip.q.val();
         self.body.x.next = self.own.q.val();
         self.layers.path.next = self.route.q.val();
         self.behind_ip.d.next = self.length.val();
@@ -198,11 +205,18 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.layers.total.next = self.sum.total.val();
         self.layers.body.next = self.body.y.val();
         self.layers.body_len.next = self.own_len.q.val();
-        self.first.a.next = self.source.q.val().va;
-        self.first.b.next = bit_cast::<64, 32>(self.note.q.val().offset);
+        self.va_all.next = self.source.q.val().va;
+        self.first.a.next = bit_cast::<LOW, 32>(self.va_all.val().get_bits::<32>(0));
+        self.first.b.next = bit_cast::<LOW, 32>(self.note.q.val().offset);
+        self.low.d.next = self.first.y.val();
+        self.carried.a.next = self.va_all.val().get_bits::<32>(HALF);
+        self.upper.next = self.va_all.val().get_bits::<32>(HALF);
+        if self.low.q.val().get_bit(HALF) {
+            self.upper.next = self.carried.y.val();
+        }
+        self.start_at.d.next = bit_cast::<64, 32>(self.low.q.val().get_bits::<32>(0)) | (bit_cast::<64, 32>(self.upper.val()) << 32);
         self.cut.va.next = self.va.q.val();
         self.cut.left.next = self.left.q.val();
-        self.start_at.d.next = self.first.y.val();
         self.piece.d.next = self.cut.len.val();
         self.last.d.next = self.cut.last.val();
         self.after.d.next = self.cut.after.val();
