@@ -5,7 +5,7 @@ mod tests;
 
 use super::cut::Cut;
 use super::pds::types::FrameNote;
-use super::post::Sent;
+use super::post::{Sent, NUMBER, NUMBER_AT};
 use super::types::PAYLOAD;
 use crate::bus::{AxisSink, HdrSrc, MsgSink, MsgSrc};
 use crate::codes::access;
@@ -33,7 +33,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("passed", &["fence", "m_slot", "s_slot", "m_done", "m_key", "s_key", "m_pay", "m_seal"]),
 ];
 
-/// Names of the bits of `stat`: frames with payload, without, and those that come to nothing because their peer has gone or their memory may not be read.
+/// Names of the bits of `stat`: frames with payload, without, and those that come to nothing because their peer has gone, their message has ended, or their memory may not be read.
 pub const STATS: &[&str] = &["uet_sent", "uet_sent_control", "uet_unsent"];
 
 /// Bytes of the header RAM, and those of the packet's own headers that there is room for in it behind IPv4.
@@ -117,6 +117,8 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     own_len: DFF<Bits<8>>,
     route: DFF<PathCtx>,
     source: DFF<Sent>,
+    /// Its message has ended since.
+    stale: DFF<Bit>,
     count: DFF<Bits<2>>,
     slot: DFF<SlotGrant>,
     rows: DFF<Bits<HEADER_BITS>>,
@@ -154,6 +156,7 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     body: BePack<HEADER_BITS, Bits<OWN_BITS>>,
     way: Signal<Local, PathCtx>,
     va_all: Signal<Local, Bits<64>>,
+    mine: Signal<Local, Bits<NUMBER>>,
     upper: Signal<Local, Bits<32>>,
     length: Signal<Local, Bits<16>>,
     bytes: Signal<Local, Bits<PAYLOAD>>,
@@ -169,7 +172,10 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
 impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: usize> Logic for Dress<W, K, L, LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, behind_ip, len, low, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails, events);
+        dff_setup!(
+            self, clock, state, note, own, own_len, route, source, stale, count, slot, rows, rest, row, behind_ip, len, low, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails,
+            events
+        );
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.state.q.val() == State::Read;
@@ -205,6 +211,8 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.layers.total.next = self.sum.total.val();
         self.layers.body.next = self.body.y.val();
         self.layers.body_len.next = self.own_len.q.val();
+        self.mine.next = self.note.q.val().token.get_bits::<NUMBER>(NUMBER_AT);
+        self.stale.d.next = !self.note.q.val().control & !(self.source.q.val().live & (self.source.q.val().number == self.mine.val()));
         self.va_all.next = self.source.q.val().va;
         self.first.a.next = bit_cast::<LOW, 32>(self.va_all.val().get_bits::<32>(0));
         self.first.b.next = bit_cast::<LOW, 32>(self.note.q.val().offset);
@@ -312,7 +320,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
                 self.rest.d.next = self.layers.len.val();
                 self.row.d.next = bits::<5>(0);
                 self.reads.d.next = bits::<9>(0);
-                self.fails.d.next = !self.route.q.val().valid;
+                self.fails.d.next = !self.route.q.val().valid | self.stale.q.val();
                 self.va.d.next = self.start_at.q.val();
                 self.left.d.next = self.bytes.val();
                 if self.count.q.val() == SUMMED {

@@ -43,6 +43,11 @@ const STEPS: usize = 3;
 /// Bits of a count of ends that are being written.
 const INSIDE: usize = 8;
 
+/// Bits of a message's number, which stand above its place in its token: who waits to send for a message that has ended since does not send for the next in that place.
+pub const NUMBER: usize = 16;
+/// The same as a shift.
+pub const NUMBER_AT: usize = 16;
+
 /// Where a message's bytes are, for its packets, and what its host calls it.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Sent {
@@ -51,6 +56,9 @@ pub struct Sent {
     pub pd: Bits<16>,
     pub function: Bits<12>,
     pub tag: Bits<32>,
+    /// It has not ended; the high half of its token.
+    pub live: Bit,
+    pub number: Bits<NUMBER>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -68,7 +76,7 @@ enum State {
 
 /// `LE`: log2 of the peers. `2^LT` - 1 messages.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(host::UetEnd::BYTES == 1 << LG_ENTRY)]
+#[demand(host::UetEnd::BYTES == 1 << LG_ENTRY && LT <= NUMBER_AT)]
 pub struct Post<const LE: usize, const LT: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all messages, and there is no ring.
@@ -105,6 +113,8 @@ pub struct Post<const LE: usize, const LT: usize> {
     own: Ram<Sent, LT>,
     texts: Ram<Sent, LT>,
     state: DFF<State>,
+    /// Number of the next message.
+    serial: DFF<Bits<NUMBER>>,
     post: DFF<WqeDoorbell>,
     ended: DFF<MessageEnd>,
     route: DFF<PathCtx>,
@@ -115,6 +125,7 @@ pub struct Post<const LE: usize, const LT: usize> {
     as_entry: Cast<UetEnd, Bits<512>>,
     p: Signal<Local, UetPost>,
     says: Signal<Local, Description>,
+    entry: Signal<Local, Sent>,
     peer: Signal<Local, Bits<16>>,
     known: Signal<Local, Bit>,
     sendable: Signal<Local, Bit>,
@@ -145,7 +156,7 @@ pub struct Post<const LE: usize, const LT: usize> {
 impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ring, number, state, post, ended, route, read, events, mask, index, slot, phase, changed);
+        dff_setup!(self, clock, ring, number, serial, state, post, ended, route, read, events, mask, index, slot, phase, changed);
         clock!(self, clock, inside, ctl, posts, messages, ends, writes, tokens, own, texts);
         self.ctl.reset.next = self.reset.val();
         self.posts.reset.next = self.reset.val();
@@ -192,13 +203,23 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.own.read_addr.next = self.at.val();
         self.texts.read_addr.next = self.token.val();
         self.sent.next = self.texts.read_data.val();
-        self.own.write_en.next = self.state.q.val() == State::Keep;
-        self.own.write_addr.next = self.tokens.place.val();
-        self.own.write_data.next.va = self.p.val().va;
-        self.own.write_data.next.key = self.p.val().lkey;
-        self.own.write_data.next.pd = self.route.q.val().pkey;
-        self.own.write_data.next.function = self.post.q.val().function;
-        self.own.write_data.next.tag = self.p.val().tag;
+        // What is kept of a message; of one that has ended, that nothing is sent for it any more.
+        self.entry.next = self.own.read_data.val();
+        self.entry.next.live = self.state.q.val() == State::Keep;
+        if self.state.q.val() == State::Keep {
+            self.entry.next.va = self.p.val().va;
+            self.entry.next.key = self.p.val().lkey;
+            self.entry.next.pd = self.route.q.val().pkey;
+            self.entry.next.function = self.post.q.val().function;
+            self.entry.next.tag = self.p.val().tag;
+            self.entry.next.number = self.serial.q.val();
+        }
+        self.own.write_en.next = (self.state.q.val() == State::Keep) | (self.state.q.val() == State::Write);
+        self.own.write_addr.next = self.at.val();
+        if self.state.q.val() == State::Keep {
+            self.own.write_addr.next = self.tokens.place.val();
+        }
+        self.own.write_data.next = self.entry.val();
         self.texts.write_en.next = self.own.write_en.val();
         self.texts.write_addr.next = self.own.write_addr.val();
         self.texts.write_data.next = self.own.write_data.val();
@@ -206,7 +227,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.messages.s.data.next.peer = self.p.val().peer;
         self.messages.s.data.next.rod = self.p.val().rod;
         self.messages.s.data.next.function = self.post.q.val().function.get_bits::<6>(0);
-        self.messages.s.data.next.token = bit_cast::<32, LT>(self.tokens.place.val());
+        self.messages.s.data.next.token = bit_cast::<32, LT>(self.tokens.place.val()) | (bit_cast::<32, NUMBER>(self.serial.q.val()) << NUMBER_AT);
         self.messages.s.data.next.length = self.p.val().length;
         self.says.next.opcode = bits::<6>(SesOpcode::Write as u64);
         self.says.next.dc = true;
@@ -280,6 +301,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
                 self.messages.s.valid.next = true;
                 if self.messages.s.ready.val() {
                     self.tokens.take.next = true;
+                    self.serial.d.next = self.serial.q.val() + 1;
                     self.flags.x[0].next = true;
                     self.state.d.next = State::Idle;
                 }
