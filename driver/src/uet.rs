@@ -79,7 +79,7 @@ impl Context {
         self.inner.caps.features >> csr::FEATURE_UET & 1 == 1
     }
 
-    /// Peer `number` is reached by `path`, and may write to regions of `pd` that allow it. Of the path neither a VLAN nor the source port is used. `pd` has to stay as long as the peer. Errors: those of the card (a number above 15, a function that is not the physical one).
+    /// Peer `number` is reached by `path`, and may write to regions of `pd` that allow it. Of the path neither a VLAN nor the source port is used. `pd` has to stay as long as the peer: the card refuses to end it before, and then it stays for good. Errors: those of the card (a number above 15, a function that is not the physical one).
     pub fn set_uet_peer(&self, number: u16, path: &Path, pd: &Pd) -> Result<()> {
         let line = crate::qp::path_line(path)?.with_pkey(u16::try_from(pd.inner.id).map_err(|_| Error::Invalid("a domain of a UET peer has a number below 65536"))?);
         self.inner.admin("set UET peer", AdminOpcode::SetUetPeer, number.into(), &words::<14>(&line.0)).map(drop)

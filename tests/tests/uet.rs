@@ -220,3 +220,38 @@ fn errors_end_with_their_codes() {
     street.hosts[0].ctx.uet_write(&UetWrite { tag: 2, ..good });
     assert_eq!((street.end(0).why, street.counter(1, "uet.uet_stranger") > 0), (1, true));
 }
+
+/// A domain that a peer's packets may touch is not destroyed under it: its number would be another's, with that one's memory.
+#[test]
+fn a_domain_stays_as_long_as_its_peers() {
+    let street = street(64, Faults::default(), SHORT_TICK);
+    let ctx = &street.hosts[0].ctx;
+    // Peer 6 with the domain of each number, for whether there is one.
+    let line = |pd: u32| -> Vec<u32> { [vec![0; 13], vec![9 | 1 << 10 | pd << 16]].concat() };
+    let there = || -> Vec<u32> {
+        let all = (0..16).filter(|pd| ctx.admin(AdminOpcode::SetUetPeer, 6, &line(*pd)).is_ok()).collect();
+        ctx.clear_uet_peer(6).unwrap();
+        all
+    };
+    let before = there();
+    let pd = ctx.alloc_pd().unwrap();
+    let with = there();
+    let [number] = with.iter().filter(|pd| !before.contains(pd)).copied().collect::<Vec<_>>()[..] else { panic!("{before:?} {with:?}") };
+    let end = || match ctx.admin(AdminOpcode::DestroyPd, number, &[]) {
+        Ok(_) => None,
+        Err(Error::Admin { status, .. }) => Some(status),
+        Err(other) => panic!("{other}"),
+    };
+    // Two peers, one of them set twice and then given to another domain.
+    for peer in [5, 7, 5] {
+        ctx.admin(AdminOpcode::SetUetPeer, peer, &line(number)).unwrap();
+    }
+    assert_eq!(end(), Some(AdminStatus::InUse));
+    ctx.admin(AdminOpcode::SetUetPeer, 5, &line(before[0])).unwrap();
+    assert_eq!(end(), Some(AdminStatus::InUse));
+    ctx.clear_uet_peer(7).unwrap();
+    ctx.clear_uet_peer(7).unwrap();
+    assert_eq!((end(), there()), (None, before));
+    // The driver's own is gone already.
+    std::mem::forget(pd);
+}

@@ -14,4 +14,5 @@ pub mod scenarios;
 pub mod sweep;
 pub mod switch;
 pub mod twin;
+pub mod uet;
 pub mod workers;

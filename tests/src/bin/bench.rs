@@ -3,7 +3,7 @@ use clap::Parser;
 use ferric_tests::bench::report::{self, Report, EXTRAS};
 use ferric_tests::bench::scenarios::points;
 use ferric_tests::bench::workers::Kept;
-use ferric_tests::bench::{docs, host, sweep, switch, workers};
+use ferric_tests::bench::{docs, host, sweep, switch, uet, workers};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -24,10 +24,13 @@ struct Options {
     /// What the flow switch and a tunnel cost: the same traffic on the cards `roce` and `switch`, as a table: switch.json.
     #[arg(long, conflicts_with_all = ["quick", "sweep"])]
     switch: bool,
+    /// What the card `uet` reaches: uet.json.
+    #[arg(long, conflicts_with_all = ["quick", "sweep", "switch", "resume", "traces"])]
+    uet: bool,
     /// Prints the names of the figures.
     #[arg(long)]
     list: bool,
-    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg, or docs/switch-figures.md. Only with a full run.
+    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg, or docs/switch-figures.md, or docs/uet-figures.md. Only with a full run.
     #[arg(long, conflicts_with_all = ["only", "quick"])]
     write: bool,
     /// Goes on with a run of the same sources that was stopped.
@@ -64,7 +67,45 @@ fn main() -> ExitCode {
     }
 }
 
+/// The figures of the card `uet`, so many at a time.
+fn run_uet(options: &Options) -> Result<bool, String> {
+    let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
+    let wanted: Vec<_> = uet::POINTS.iter().filter(|p| chosen(p.name)).collect();
+    if options.list {
+        wanted.iter().for_each(|p| println!("{:30} {}", p.name, p.what));
+        return Ok(true);
+    }
+    if wanted.is_empty() {
+        return Err("no figure has such a name; --list prints them".into());
+    }
+    std::fs::create_dir_all(&options.out).map_err(|e| format!("{}: {e}", options.out.display()))?;
+    let (root, started) = (Path::new("."), Instant::now());
+    let sources = ["hdl/src", "abi/src", "driver/src", "sim/src", "sim/verilator-sys/src", "tests/src"];
+    let (commit, gateware) = (docs::commit(root, &sources), docs::commit(root, &sources[..2]));
+    let mut figures = Vec::new();
+    for some in wanted.chunks(options.jobs.max(1)) {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = some.iter().map(|point| scope.spawn(|| uet::measure(point))).collect();
+            threads.into_iter().try_for_each(|t| t.join().map(|f| figures.push(f)).map_err(|_| "a thread of the bench has panicked".to_string()))
+        })?;
+    }
+    let report = Report { gateware, commit, command: "./scripts/bench --uet".into(), figures };
+    let file = options.out.join("uet.json");
+    let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
+    std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+    println!("{}", uet::table(&report));
+    let page = if options.write { root.join("docs") } else { options.out.clone() }.join("uet-figures.md");
+    std::fs::write(&page, uet::page(&report)).map_err(|e| format!("{}: {e}", page.display()))?;
+    let failures = report.failures();
+    failures.iter().for_each(|f| println!("{f}"));
+    println!("{} figures in {:.0} s, {} failures; {}", report.figures.len(), started.elapsed().as_secs_f64(), failures.len(), file.display());
+    Ok(failures.is_empty())
+}
+
 fn run(options: &Options) -> Result<bool, String> {
+    if options.uet {
+        return run_uet(options);
+    }
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
     let all = match (options.sweep, options.switch) {
         (true, _) => sweep::points(),

@@ -5,7 +5,7 @@ mod tests;
 
 use super::cut::Cut;
 use super::pds::types::FrameNote;
-use super::post::Sent;
+use super::post::{Sent, NUMBER, NUMBER_AT};
 use super::types::PAYLOAD;
 use crate::bus::{AxisSink, HdrSrc, MsgSink, MsgSrc};
 use crate::codes::access;
@@ -14,7 +14,7 @@ use crate::net::header::layers::Layers;
 use crate::net::header::sum::Ip4Sum;
 use crate::net::header::TRANSPORT;
 use crate::prim::pack::{BePack, Gather};
-use crate::prim::sum::Sum;
+use crate::prim::sum::{PlusOne, Sum};
 use crate::records::PathCtx;
 use crate::stream::{fence::Fence, BeatsToWide, MsgSlice};
 use ferric_abi::wire::protocol;
@@ -33,7 +33,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("passed", &["fence", "m_slot", "s_slot", "m_done", "m_key", "s_key", "m_pay", "m_seal"]),
 ];
 
-/// Names of the bits of `stat`: frames with payload, without, and those that come to nothing because their peer has gone or their memory may not be read.
+/// Names of the bits of `stat`: frames with payload, without, and those that come to nothing because their peer has gone, their message has ended, or their memory may not be read.
 pub const STATS: &[&str] = &["uet_sent", "uet_sent_control", "uet_unsent"];
 
 /// Bytes of the header RAM, and those of the packet's own headers that there is room for in it behind IPv4.
@@ -44,6 +44,9 @@ const OWN_BITS: usize = 8 * OWN;
 /// The congestion bits of IP's class: of data, ECT(0).
 const ECT_0: u64 = 2;
 const NOT_ECN: u64 = 0xfc;
+/// Bits of the lower half of an address, with its carry.
+const HALF: usize = 32;
+const LOW: usize = HALF + 1;
 /// Cycles until the sum of IPv4's header is right.
 const SUMMED: u64 = 2;
 /// Bits of a count of frames at hand.
@@ -114,12 +117,19 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     own_len: DFF<Bits<8>>,
     route: DFF<PathCtx>,
     source: DFF<Sent>,
+    /// Its message has ended since.
+    stale: DFF<Bit>,
     count: DFF<Bits<2>>,
     slot: DFF<SlotGrant>,
     rows: DFF<Bits<HEADER_BITS>>,
     rest: DFF<Bits<8>>,
     row: DFF<Bits<5>>,
+    /// What `length` was a cycle ago.
+    behind_ip: DFF<Bits<16>>,
     len: DFF<Bits<8>>,
+    /// Where the packet's bytes begin: the low half of a sum, and a cycle later all of it.
+    low: DFF<Bits<LOW>>,
+    start_at: DFF<Bits<64>>,
     // Payload: the address, what is left, and where it goes
     va: DFF<Bits<64>>,
     left: DFF<Bits<PAYLOAD>>,
@@ -130,8 +140,14 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     events: DFF<Bits<3>>,
     flags: Gather<3>,
     inside: Fence<INSIDE>,
+    // The piece at `va`, a cycle later: its key takes longer.
+    piece: DFF<Bits<13>>,
+    last: DFF<Bit>,
+    after: DFF<Bits<64>>,
+    remains: DFF<Bits<PAYLOAD>>,
     cut: Cut,
-    first: Sum<64>,
+    first: Sum<LOW>,
+    carried: PlusOne<32>,
     #[init(Layers::new(protocol::UDP))]
     layers: Layers,
     #[init(Ip4Sum::new(protocol::UDP))]
@@ -139,6 +155,9 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     #[init(BePack::new(behind()))]
     body: BePack<HEADER_BITS, Bits<OWN_BITS>>,
     way: Signal<Local, PathCtx>,
+    va_all: Signal<Local, Bits<64>>,
+    mine: Signal<Local, Bits<NUMBER>>,
+    upper: Signal<Local, Bits<32>>,
     length: Signal<Local, Bits<16>>,
     bytes: Signal<Local, Bits<PAYLOAD>>,
     last_row: Signal<Local, Bit>,
@@ -153,7 +172,10 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
 impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: usize> Logic for Dress<W, K, L, LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, note, own, own_len, route, source, count, slot, rows, rest, row, len, va, left, dst, iova, reads, fails, events);
+        dff_setup!(
+            self, clock, state, note, own, own_len, route, source, stale, count, slot, rows, rest, row, behind_ip, len, low, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails,
+            events
+        );
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.state.q.val() == State::Read;
@@ -179,19 +201,34 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         if !self.note.q.val().control {
             self.way.next.tclass = (self.path.val().tclass & NOT_ECN) | ECT_0;
         }
-        self.sum.load.next = self.state.q.val() == State::Load;
-        self.sum.path.next = self.way.val();
-        self.sum.length.next = self.length.val();
+        self.sum.load.next = (self.state.q.val() == State::Sum) & !self.count.q.val().any();
+        self.sum.path.next = self.route.q.val();
+        self.sum.length.next = self.behind_ip.q.val();
         self.body.x.next = self.own.q.val();
         self.layers.path.next = self.route.q.val();
-        self.layers.length.next = self.length.val();
+        self.behind_ip.d.next = self.length.val();
+        self.layers.length.next = self.behind_ip.q.val();
         self.layers.total.next = self.sum.total.val();
         self.layers.body.next = self.body.y.val();
         self.layers.body_len.next = self.own_len.q.val();
-        self.first.a.next = self.source.q.val().va;
-        self.first.b.next = bit_cast::<64, 32>(self.note.q.val().offset);
+        self.mine.next = self.note.q.val().token.get_bits::<NUMBER>(NUMBER_AT);
+        self.stale.d.next = !self.note.q.val().control & !(self.source.q.val().live & (self.source.q.val().number == self.mine.val()));
+        self.va_all.next = self.source.q.val().va;
+        self.first.a.next = bit_cast::<LOW, 32>(self.va_all.val().get_bits::<32>(0));
+        self.first.b.next = bit_cast::<LOW, 32>(self.note.q.val().offset);
+        self.low.d.next = self.first.y.val();
+        self.carried.a.next = self.va_all.val().get_bits::<32>(HALF);
+        self.upper.next = self.va_all.val().get_bits::<32>(HALF);
+        if self.low.q.val().get_bit(HALF) {
+            self.upper.next = self.carried.y.val();
+        }
+        self.start_at.d.next = bit_cast::<64, 32>(self.low.q.val().get_bits::<32>(0)) | (bit_cast::<64, 32>(self.upper.val()) << 32);
         self.cut.va.next = self.va.q.val();
         self.cut.left.next = self.left.q.val();
+        self.piece.d.next = self.cut.len.val();
+        self.last.d.next = self.cut.last.val();
+        self.after.d.next = self.cut.after.val();
+        self.remains.d.next = self.cut.rest.val();
         self.wide.m.ready.next = false;
         self.notes.m.ready.next = false;
         self.grants.m.ready.next = false;
@@ -231,7 +268,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.m_pay.valid.next = false;
         self.m_pay.data.next.iova = self.iova.q.val();
         self.m_pay.data.next.function = self.source.q.val().function;
-        self.m_pay.data.next.len = self.cut.len.val();
+        self.m_pay.data.next.len = self.piece.q.val();
         self.m_pay.data.next.dst = self.dst.q.val();
         self.m_pay.data.next.slot = self.slot.q.val().slot;
         self.m_seal.valid.next = false;
@@ -283,8 +320,8 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
                 self.rest.d.next = self.layers.len.val();
                 self.row.d.next = bits::<5>(0);
                 self.reads.d.next = bits::<9>(0);
-                self.fails.d.next = !self.route.q.val().valid;
-                self.va.d.next = self.first.y.val();
+                self.fails.d.next = !self.route.q.val().valid | self.stale.q.val();
+                self.va.d.next = self.start_at.q.val();
                 self.left.d.next = self.bytes.val();
                 if self.count.q.val() == SUMMED {
                     self.state.d.next = State::Ask;
@@ -342,11 +379,11 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
                 self.m_pay.valid.next = true;
                 if self.m_pay.ready.val() {
                     self.reads.d.next = self.reads.q.val() + 1;
-                    self.va.d.next = self.cut.after.val();
-                    self.left.d.next = self.cut.rest.val();
-                    self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.cut.len.val());
+                    self.va.d.next = self.after.q.val();
+                    self.left.d.next = self.remains.q.val();
+                    self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.piece.q.val());
                     self.state.d.next = State::Key;
-                    if self.cut.last.val() {
+                    if self.last.q.val() {
                         self.state.d.next = State::Seal;
                     }
                 }

@@ -13,8 +13,6 @@ pub(super) const BEHIND4: usize = NETWORK + wire::Ipv4::BYTES;
 pub(super) const BEHIND6: usize = NETWORK + wire::Ipv6::BYTES;
 /// Bits of an IPv4 header.
 pub(super) const HEADER: usize = 8 * wire::Ipv4::BYTES;
-/// Bytes in front of what the lengths of IP count.
-const ETH: u64 = wire::Eth::BYTES as u64;
 const IP4: u64 = wire::Ipv4::BYTES as u64;
 const IP6: u64 = wire::Ipv6::BYTES as u64;
 const UDP: u64 = wire::Udp::BYTES as u64;
@@ -40,7 +38,8 @@ pub struct Front {
 #[demand(VIEW_BITS == 8 * VIEW && BEHIND6 < VIEW)]
 pub struct Reader {
     pub view: Signal<In, Bits<VIEW_BITS>>,
-    pub frame_len: Signal<In, Bits<14>>,
+    /// Bytes that the frame has from its IP header on.
+    pub there: Signal<In, Bits<17>>,
     pub port: Signal<In, Bits<16>>,
     pub front: Signal<Out, Front>,
     pub header: Signal<Out, Bits<HEADER>>,
@@ -60,9 +59,8 @@ pub struct Reader {
     whole: Signal<Local, Bit>,
     is4: Signal<Local, Bit>,
     is6: Signal<Local, Bit>,
-    /// From the IP header on, as it says, and what the frame has.
+    /// From the IP header on, as it says.
     total: Signal<Local, Bits<17>>,
-    there: Signal<Local, Bits<17>>,
     least: Signal<Local, Bits<17>>,
     behind: Signal<Local, Bits<17>>,
 }
@@ -92,7 +90,6 @@ impl Logic for Reader {
             & (self.udp6.y.val().dst_port == self.port.val());
         self.front.next.v4 = self.is4.val();
         self.front.next.v6 = self.is6.val();
-        self.there.next = bit_cast::<17, 14>(self.frame_len.val()) - ETH;
         self.total.next = bit_cast::<17, 16>(self.ip4.y.val().total_length);
         self.least.next = bits::<17>(IP4 + UDP);
         self.behind.next = self.total.val() - IP4;

@@ -33,6 +33,8 @@ pub(super) const VIEW: usize = Eth::BYTES + Ipv6::BYTES + WINDOW;
 pub(super) const VIEW_BITS: usize = 8 * VIEW;
 /// Shorter frames have no UDP header.
 const SHORTEST: u64 = (Eth::BYTES + Ipv4::BYTES + Udp::BYTES) as u64;
+/// Bytes in front of what the lengths of IP count.
+const NETWORK_BEGINS: u64 = Eth::BYTES as u64;
 const LONGEST_VIEW: u64 = VIEW as u64;
 const LONGEST_HEADERS: u64 = WINDOW as u64;
 /// Words of 16 bits of an IPv4 header.
@@ -100,6 +102,8 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     state: DFF<State>,
     desc: DFF<RxDesc>,
     view: DFF<Bits<VIEW_BITS>>,
+    /// Bytes of the frame from its IP header on.
+    there: DFF<Bits<17>>,
     front: DFF<Front>,
     words: DFF<Bits<HEADER>>,
     word: DFF<Bits<4>>,
@@ -126,7 +130,7 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
 impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for Intake<W, K, L, LE> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, desc, view, front, words, word, sum, fold, right, at, good, bad, stranger);
+        dff_setup!(self, clock, state, desc, view, there, front, words, word, sum, fold, right, at, good, bad, stranger);
         clock!(self, clock, arrived, wide, out, notes, passed);
         self.arrived.reset.next = self.reset.val();
         self.wide.reset.next = self.reset.val();
@@ -151,7 +155,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
         }
         self.m_cell.data.next.free = false;
         self.reader.view.next = self.view.q.val();
-        self.reader.frame_len.next = self.desc.q.val().frame_len;
+        self.reader.there.next = self.there.q.val();
         self.reader.port.next = self.port.val();
         self.value.next = (bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(0)) << 8) | bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(8));
         self.folded.next = self.fold.q.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.fold.q.val().get_bits::<1>(16));
@@ -190,6 +194,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
         match self.state.q.val() {
             State::Idle => {
                 self.desc.d.next = self.arrived.m.data.val();
+                self.there.d.next = bit_cast::<17, 14>(self.arrived.m.data.val().frame_len) - NETWORK_BEGINS;
                 self.arrived.m.ready.next = true;
                 if self.arrived.m.valid.val() {
                     self.state.d.next = State::Pass;

@@ -94,6 +94,8 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
     state: DFF<State>,
     packet: DFF<Delivered>,
     peer: DFF<PathCtx>,
+    /// Where the packet's bytes go: a sum of its own, with nothing chosen behind it.
+    start_at: DFF<Bits<64>>,
     va: DFF<Bits<64>>,
     off: DFF<Bits<14>>,
     left: DFF<Bits<PAYLOAD>>,
@@ -108,6 +110,11 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
     events: crate::prim::pack::Gather<2>,
     inside: Fence<INSIDE>,
     first: Sum<64>,
+    // The piece at `va`, a cycle later: its key takes longer.
+    piece: DFF<Bits<13>>,
+    last: DFF<Bit>,
+    after: DFF<Bits<64>>,
+    remains: DFF<Bits<PAYLOAD>>,
     cut: Cut,
     ses: Signal<Local, SesFields>,
     answer: Signal<Local, Finished>,
@@ -122,7 +129,7 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
 impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, LD> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, packet, peer, va, off, left, iova, code, writes, seen, failed, placed, refused);
+        dff_setup!(self, clock, state, packet, peer, start_at, piece, last, after, remains, va, off, left, iova, code, writes, seen, failed, placed, refused);
         clock!(self, clock, packets, keys, waiting, written, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.state.q.val() == State::Read;
@@ -146,6 +153,11 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         self.first.b.next = bit_cast::<64, 32>(self.ses.val().message_offset);
         self.cut.va.next = self.va.q.val();
         self.cut.left.next = self.left.q.val();
+        self.start_at.d.next = self.first.y.val();
+        self.piece.d.next = self.cut.len.val();
+        self.last.d.next = self.cut.last.val();
+        self.after.d.next = self.cut.after.val();
+        self.remains.d.next = self.cut.rest.val();
         self.m_key.valid.next = false;
         self.m_key.data.next.key = self.key.val().get_bits::<KEY>(0);
         self.m_key.data.next.pd = bit_cast::<24, 16>(self.peer.q.val().pkey);
@@ -158,10 +170,10 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         self.m_move.valid.next = false;
         self.m_move.data.next.handle = self.handle.val().get_bits::<12>(0);
         self.m_move.data.next.off = self.off.q.val();
-        self.m_move.data.next.len = self.cut.len.val();
+        self.m_move.data.next.len = self.piece.q.val();
         self.m_move.data.next.iova = self.iova.q.val();
         self.m_move.data.next.function = self.peer.q.val().function;
-        self.m_move.data.next.free = self.cut.last.val();
+        self.m_move.data.next.free = self.last.q.val();
         self.m_move.data.next.direct = false;
         self.m_move.data.next.data = bits::<64>(0);
         self.waiting.s.valid.next = false;
@@ -189,7 +201,6 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
             }
             // The memory sees the line in this state and has it in the next.
             State::Read => {
-                self.va.d.next = self.first.y.val();
                 self.off.d.next = bit_cast::<14, 8>(self.packet.q.val().pay_off) + BEHIND4;
                 if self.handle.val().get_bit(SIX) {
                     self.off.d.next = bit_cast::<14, 8>(self.packet.q.val().pay_off) + BEHIND6;
@@ -200,6 +211,7 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
             }
             State::Judge => {
                 self.peer.d.next = self.path.val();
+                self.va.d.next = self.start_at.q.val();
                 self.code.d.next = bits::<8>(OK);
                 self.state.d.next = State::Ask;
                 if !self.left.q.val().any() {
@@ -241,11 +253,11 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
                 self.m_move.valid.next = true;
                 if self.m_move.ready.val() {
                     self.writes.d.next = self.writes.q.val() + 1;
-                    self.va.d.next = self.cut.after.val();
-                    self.left.d.next = self.cut.rest.val();
-                    self.off.d.next = self.off.q.val() + bit_cast::<14, 13>(self.cut.len.val());
+                    self.va.d.next = self.after.q.val();
+                    self.left.d.next = self.remains.q.val();
+                    self.off.d.next = self.off.q.val() + bit_cast::<14, 13>(self.piece.q.val());
                     self.state.d.next = State::Ask;
-                    if self.cut.last.val() {
+                    if self.last.q.val() {
                         self.state.d.next = State::Tell;
                     }
                 }

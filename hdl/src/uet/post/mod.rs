@@ -10,6 +10,7 @@ use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, WqeDoorbell, WrDone, WrSmall};
 use crate::prim::pack::{Cast, Gather};
 use crate::prim::ram::Ram;
+use crate::prim::sum::Sum;
 use crate::records::{PathCtx, RingCtx, UetEnd, UetPost};
 use crate::stream::{fence::Fence, MsgFifo, MsgSlice};
 use ferric_abi::host;
@@ -37,8 +38,15 @@ const ENTRY: u64 = host::UetEnd::BYTES as u64;
 const LG_ENTRY: usize = host::UetEnd::BYTES.ilog2() as usize;
 /// Bits of a ring's number of entries.
 const INDEX: usize = 16;
+/// Cycles from the ring's line to the address of the next entry.
+const STEPS: usize = 3;
 /// Bits of a count of ends that are being written.
 const INSIDE: usize = 8;
+
+/// Bits of a message's number, which stand above its place in its token: who waits to send for a message that has ended since does not send for the next in that place.
+pub const NUMBER: usize = 16;
+/// The same as a shift.
+pub const NUMBER_AT: usize = 16;
 
 /// Where a message's bytes are, for its packets, and what its host calls it.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -48,6 +56,9 @@ pub struct Sent {
     pub pd: Bits<16>,
     pub function: Bits<12>,
     pub tag: Bits<32>,
+    /// It has not ended; the high half of its token.
+    pub live: Bit,
+    pub number: Bits<NUMBER>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -65,7 +76,7 @@ enum State {
 
 /// `LE`: log2 of the peers. `2^LT` - 1 messages.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(host::UetEnd::BYTES == 1 << LG_ENTRY)]
+#[demand(host::UetEnd::BYTES == 1 << LG_ENTRY && LT <= NUMBER_AT)]
 pub struct Post<const LE: usize, const LT: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all messages, and there is no ring.
@@ -102,6 +113,8 @@ pub struct Post<const LE: usize, const LT: usize> {
     own: Ram<Sent, LT>,
     texts: Ram<Sent, LT>,
     state: DFF<State>,
+    /// Number of the next message.
+    serial: DFF<Bits<NUMBER>>,
     post: DFF<WqeDoorbell>,
     ended: DFF<MessageEnd>,
     route: DFF<PathCtx>,
@@ -112,20 +125,24 @@ pub struct Post<const LE: usize, const LT: usize> {
     as_entry: Cast<UetEnd, Bits<512>>,
     p: Signal<Local, UetPost>,
     says: Signal<Local, Description>,
+    entry: Signal<Local, Sent>,
     peer: Signal<Local, Bits<16>>,
     known: Signal<Local, Bit>,
     sendable: Signal<Local, Bit>,
     at: Signal<Local, Bits<LT>>,
-    /// Where the next end goes, and its phase; it takes longer than a cycle from one end to the next.
+    /// Where the next end goes, and its phase, step by step: the entries of the ring, the number in it, the address. It takes longer than that from one end to the next.
+    mask: DFF<Bits<INDEX>>,
+    index: DFF<Bits<INDEX>>,
     slot: DFF<Bits<64>>,
+    place: Sum<64>,
     phase: DFF<Bit>,
-    /// They are of the ring that stands there now.
-    steady: DFF<Bit>,
-    mask: Signal<Local, Bits<INDEX>>,
-    index: Signal<Local, Bits<INDEX>>,
+    /// They are of a ring that has been changed since, as many cycles ago as there are steps.
+    changed: DFF<Bits<STEPS>>,
+    steady: Signal<Local, Bit>,
     more: Signal<Local, Bits<32>>,
     pass: Signal<Local, Bits<32>>,
     begins: Signal<Local, Bit>,
+    change: Signal<Local, Bit>,
     fresh: Signal<Local, RingCtx>,
     #[init(Constant::new(RingCtx::default()))]
     none: Constant<RingCtx>,
@@ -139,7 +156,7 @@ pub struct Post<const LE: usize, const LT: usize> {
 impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ring, number, state, post, ended, route, read, events, slot, phase, steady);
+        dff_setup!(self, clock, ring, number, serial, state, post, ended, route, read, events, mask, index, slot, phase, changed);
         clock!(self, clock, inside, ctl, posts, messages, ends, writes, tokens, own, texts);
         self.ctl.reset.next = self.reset.val();
         self.posts.reset.next = self.reset.val();
@@ -163,7 +180,9 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.ctl.row.next = self.ring.q.val();
         self.fresh.next = self.ctl.new_row.val();
         self.begins.next = false;
-        self.steady.d.next = !(self.ctl.done.val() & self.ctl.we.val());
+        self.change.next = self.ctl.done.val() & self.ctl.we.val();
+        self.changed.d.next = (self.changed.q.val() << 1) | bit_cast::<STEPS, 1>(self.change.val().into());
+        self.steady.next = !self.changed.q.val().any();
         if self.ctl.done.val() & self.ctl.we.val() & !self.ctl.addr.val().any() {
             self.ring.d.next = self.ctl.new_row.val();
             self.begins.next = self.fresh.val().valid & !self.ring.q.val().valid;
@@ -184,13 +203,23 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.own.read_addr.next = self.at.val();
         self.texts.read_addr.next = self.token.val();
         self.sent.next = self.texts.read_data.val();
-        self.own.write_en.next = self.state.q.val() == State::Keep;
-        self.own.write_addr.next = self.tokens.place.val();
-        self.own.write_data.next.va = self.p.val().va;
-        self.own.write_data.next.key = self.p.val().lkey;
-        self.own.write_data.next.pd = self.route.q.val().pkey;
-        self.own.write_data.next.function = self.post.q.val().function;
-        self.own.write_data.next.tag = self.p.val().tag;
+        // What is kept of a message; of one that has ended, that nothing is sent for it any more.
+        self.entry.next = self.own.read_data.val();
+        self.entry.next.live = self.state.q.val() == State::Keep;
+        if self.state.q.val() == State::Keep {
+            self.entry.next.va = self.p.val().va;
+            self.entry.next.key = self.p.val().lkey;
+            self.entry.next.pd = self.route.q.val().pkey;
+            self.entry.next.function = self.post.q.val().function;
+            self.entry.next.tag = self.p.val().tag;
+            self.entry.next.number = self.serial.q.val();
+        }
+        self.own.write_en.next = (self.state.q.val() == State::Keep) | (self.state.q.val() == State::Write);
+        self.own.write_addr.next = self.at.val();
+        if self.state.q.val() == State::Keep {
+            self.own.write_addr.next = self.tokens.place.val();
+        }
+        self.own.write_data.next = self.entry.val();
         self.texts.write_en.next = self.own.write_en.val();
         self.texts.write_addr.next = self.own.write_addr.val();
         self.texts.write_data.next = self.own.write_data.val();
@@ -198,7 +227,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.messages.s.data.next.peer = self.p.val().peer;
         self.messages.s.data.next.rod = self.p.val().rod;
         self.messages.s.data.next.function = self.post.q.val().function.get_bits::<6>(0);
-        self.messages.s.data.next.token = bit_cast::<32, LT>(self.tokens.place.val());
+        self.messages.s.data.next.token = bit_cast::<32, LT>(self.tokens.place.val()) | (bit_cast::<32, NUMBER>(self.serial.q.val()) << NUMBER_AT);
         self.messages.s.data.next.length = self.p.val().length;
         self.says.next.opcode = bits::<6>(SesOpcode::Write as u64);
         self.says.next.dc = true;
@@ -218,9 +247,11 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.ends.m.ready.next = false;
         // An entry of the ring.
         self.more.next = self.number.q.val() + 1;
-        self.mask.next = !(!bits::<INDEX>(0) << bit_cast::<INDEX, 4>(self.ring.q.val().log_size));
-        self.index.next = self.number.q.val().get_bits::<INDEX>(0) & self.mask.val();
-        self.slot.d.next = self.ring.q.val().base + (bit_cast::<64, INDEX>(self.index.val()) << LG_ENTRY);
+        self.mask.d.next = !(!bits::<INDEX>(0) << bit_cast::<INDEX, 4>(self.ring.q.val().log_size));
+        self.index.d.next = self.number.q.val().get_bits::<INDEX>(0) & self.mask.q.val();
+        self.place.a.next = self.ring.q.val().base;
+        self.place.b.next = bit_cast::<64, INDEX>(self.index.q.val()) << LG_ENTRY;
+        self.slot.d.next = self.place.y.val();
         self.as_entry.x.next = self.blank.val();
         self.as_entry.x.next.tag = self.own.read_data.val().tag;
         self.as_entry.x.next.why = bit_cast::<8, 2>(self.ended.q.val().why);
@@ -270,6 +301,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
                 self.messages.s.valid.next = true;
                 if self.messages.s.ready.val() {
                     self.tokens.take.next = true;
+                    self.serial.d.next = self.serial.q.val() + 1;
                     self.flags.x[0].next = true;
                     self.state.d.next = State::Idle;
                 }
@@ -278,8 +310,8 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
                 self.state.d.next = State::Write;
             }
             State::Write => {
-                self.writes.s.valid.next = self.ring.q.val().valid & self.steady.q.val();
-                if (self.writes.s.ready.val() & self.steady.q.val()) | !self.ring.q.val().valid {
+                self.writes.s.valid.next = self.ring.q.val().valid & self.steady.val();
+                if (self.writes.s.ready.val() & self.steady.val()) | !self.ring.q.val().valid {
                     self.tokens.give.next = true;
                     self.flags.x[1].next = !self.ended.q.val().why.any() & (self.ended.q.val().code == ferric_abi::uet::codes::ReturnCode::Ok as u64);
                     self.flags.x[2].next = self.ended.q.val().why.any() | !(self.ended.q.val().code == ferric_abi::uet::codes::ReturnCode::Ok as u64);
@@ -302,6 +334,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         if self.reset.val() {
             self.ring.d.next = self.none.val();
             self.read.d.next = false;
+            self.changed.d.next = bits::<STEPS>(0);
             self.state.d.next = State::Idle;
         }
     }

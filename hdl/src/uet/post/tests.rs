@@ -50,6 +50,7 @@ fn each_post_is_a_message_and_each_end_an_entry() {
         let mut expected = VecDeque::new();
         let mut under_way: BTreeMap<u64, u32> = BTreeMap::new();
         let mut entries: VecDeque<(u32, u64, u64)> = VecDeque::new();
+        let (mut over, mut numbers) = (VecDeque::new(), std::collections::BTreeSet::new());
         while ended < 100 {
             if sent < 2000 && expected.len() + under_way.len() + entries.len() < 12 && tb.rng().percent(20) {
                 let peer = tb.rng().below(6) as u16;
@@ -73,11 +74,17 @@ fn each_post_is_a_message_and_each_end_an_entry() {
                 assert_eq!((get("says.offset"), get("says.key"), get("says.opcode")), (u64::from(tag) << 8, 9, SesOpcode::Write as u64));
                 assert_eq!(under_way.insert(get("token"), tag), None, "each token is one message's");
                 // Where its bytes are.
-                tb.set("token", get("token"));
+                let place = get("token") % (1 << LT);
+                tb.set("token", place);
                 bad += step(&mut tb, &paths, &mut at) + step(&mut tb, &paths, &mut at);
                 let words = tb.get_wide("sent");
                 let sent = Fields::of::<Sent>();
-                assert_eq!(["va", "key", "pd", "tag"].map(|name| sent.get(&words, name) as u64), [u64::from(tag) << 20, u64::from(tag) + 5, u64::from(peer) + 40, tag.into()]);
+                assert_eq!(
+                    ["va", "key", "pd", "tag", "live", "number"].map(|name| sent.get(&words, name) as u64),
+                    [u64::from(tag) << 20, u64::from(tag) + 5, u64::from(peer) + 40, tag.into(), 1, get("token") >> NUMBER_AT]
+                );
+                assert!(under_way.keys().filter(|other| **other % (1 << LT) == place).count() == 1, "each place is one message's");
+                assert!(numbers.insert(get("token") >> NUMBER_AT), "no number comes again soon");
             }
             assert!(under_way.len() < 1 << LT);
             if !under_way.is_empty() && tb.rng().percent(10) {
@@ -85,6 +92,7 @@ fn each_post_is_a_message_and_each_end_an_entry() {
                 let token = *under_way.keys().nth(number).unwrap();
                 let (why, code) = (tb.rng().below(4), tb.rng().below(256));
                 entries.push_back((under_way.remove(&token).unwrap(), why, code));
+                over.push_back(token % (1 << LT));
                 ends.push(end.pack(&[("token", token.into()), ("why", why.into()), ("code", code.into())]));
             }
             while let Some(words) = writes.pop() {
@@ -97,6 +105,13 @@ fn each_post_is_a_message_and_each_end_an_entry() {
                 assert_eq!(entry, model);
                 dones.push(done.pack(&[]));
                 ended += 1;
+                // Nothing is sent for it any more, unless its place is another's already.
+                let place = over.pop_front().unwrap();
+                tb.set("token", place);
+                bad += step(&mut tb, &paths, &mut at) + step(&mut tb, &paths, &mut at);
+                let words = tb.get_wide("sent");
+                let sent = Fields::of::<Sent>();
+                assert!(sent.get(&words, "live") == 0 || sent.get(&words, "tag") as u32 != tag);
             }
             assert!(tb.cycles() < 200_000, "it hangs");
         }

@@ -43,6 +43,8 @@ pub struct Arrive<const LP: usize> {
     pub now: Signal<In, Bits<32>>,
     pub go: Signal<In, Bit>,
     pub calm: Signal<In, Bit>,
+    /// A line may come back, whoever else is still asked.
+    pub free: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     pub s_head: MsgSink<UetHead>,
     pub m_deliver: MsgSrc<Delivered>,
@@ -103,6 +105,7 @@ pub struct Arrive<const LP: usize> {
     mine: Signal<Local, Owed>,
     at: Signal<Local, Bits<LINE>>,
     own_place: Signal<Local, Bits<LP>>,
+    named_place: Signal<Local, Bits<LP>>,
     opens: Signal<Local, Bit>,
     whole: Signal<Local, Bit>,
     /// The reply is a NACK; it says nothing new of a packet that was there before, or what is kept; it is one of a control packet.
@@ -127,6 +130,7 @@ impl<const LP: usize> Logic for Arrive<LP> {
         self.pl.next = self.p.val().line;
         self.w.next = self.window.val();
         self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
+        self.named_place.next = self.pds.val().dpdcid.get_bits::<LP>(0);
         self.at.next = bit_cast::<LINE, LP>(self.own_place.val());
         self.opens.next = self.p.val().verdict == verdict::OPENED;
         self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == ONE_PACKET);
@@ -215,8 +219,11 @@ impl<const LP: usize> Logic for Arrive<LP> {
                 self.acked.d.next = false;
                 self.lingers.d.next = false;
                 self.cleared.d.next = false;
+                // Who names a PDC by its id names the place of its line.
+                self.line_ask.next.at = bit_cast::<LINE, LP>(self.named_place.val());
                 if self.go.val() {
                     self.pdc_go.next = true;
+                    self.line_go.next = !self.pds.val().syn;
                     self.state.d.next = State::Judged;
                 }
             }
@@ -234,7 +241,7 @@ impl<const LP: usize> Logic for Arrive<LP> {
                         // What targets send to their initiators, but for answers, is not implemented.
                         self.over.next = true;
                     } else {
-                        self.line_go.next = true;
+                        self.line_go.next = self.pds.val().syn;
                         self.state.d.next = State::Placed;
                     }
                 }
@@ -331,8 +338,8 @@ impl<const LP: usize> Logic for Arrive<LP> {
                 }
             }
             State::Deliver => {
-                self.m_deliver.valid.next = self.calm.val();
-                if self.calm.val() & self.m_deliver.ready.val() {
+                self.m_deliver.valid.next = true;
+                if self.m_deliver.ready.val() {
                     self.state.d.next = State::Put;
                 }
             }
@@ -365,7 +372,7 @@ impl<const LP: usize> Logic for Arrive<LP> {
                 self.line_ask.next.put = true;
                 self.line_ask.next.hears = !(self.p.val().verdict == verdict::AGAIN);
                 self.line_ask.next.lingers = self.lingers.q.val();
-                if self.calm.val() {
+                if self.free.val() {
                     self.line_go.next = true;
                     self.over.next = true;
                 }

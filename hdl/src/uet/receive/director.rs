@@ -72,7 +72,8 @@ pub struct Director<const LP: usize> {
     calm: Signal<Local, Bit>,
     inner: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
-    begins: Signal<Local, Bit>,
+    /// Neither the manager nor a line is asked: the next event begins with these, and waits for the others of the one before then.
+    ready: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -83,6 +84,7 @@ impl<const LP: usize> Logic for Director<LP> {
         clock!(self, clock, arrive, finish, expire, answer, lines, line, pdc, window, ack, kept, reply);
         self.inner.next = !self.window.busy.val() & !self.ack.busy.val();
         self.calm.next = self.inner.val() & !self.line.busy.val() & !self.pdc.busy.val() & !self.kept.busy.val() & !self.reply.busy.val();
+        self.ready.next = !self.line.busy.val() & !self.pdc.busy.val();
         self.over.next = self.arrive.over.val() | self.finish.over.val() | self.expire.over.val();
         self.arrive.reset.next = self.reset.val();
         self.finish.reset.next = self.reset.val();
@@ -187,29 +189,39 @@ impl<const LP: usize> Logic for Director<LP> {
         self.arrive.calm.next = self.calm.val();
         self.finish.calm.next = self.calm.val();
         self.expire.calm.next = self.calm.val();
+        self.arrive.free.next = !self.line.busy.val();
+        self.finish.free.next = !self.line.busy.val();
         self.arrive.go.next = false;
         self.finish.go.next = false;
         self.expire.go.next = false;
-        self.begins.next = false;
         if self.state.q.val() == State::Work {
             if self.over.val() {
-                self.what.d.next = self.what.q.val() + 1;
                 self.state.d.next = State::Choose;
             }
-        } else if self.calm.val() {
-            self.what.d.next = self.what.q.val() + 1;
+        } else if self.ready.val() {
+            // The first from `what` on.
             if self.what.q.val() == what::HEAD {
                 self.arrive.go.next = self.s_head.valid.val();
-                self.begins.next = self.s_head.valid.val();
+                self.finish.go.next = self.s_done.valid.val() & !self.s_head.valid.val();
+                self.expire.go.next = self.s_timer.valid.val() & !self.s_head.valid.val() & !self.s_done.valid.val();
             } else if self.what.q.val() == what::DONE {
                 self.finish.go.next = self.s_done.valid.val();
-                self.begins.next = self.s_done.valid.val();
-            } else if self.what.q.val() == what::TIMER {
+                self.expire.go.next = self.s_timer.valid.val() & !self.s_done.valid.val();
+                self.arrive.go.next = self.s_head.valid.val() & !self.s_done.valid.val() & !self.s_timer.valid.val();
+            } else {
                 self.expire.go.next = self.s_timer.valid.val();
-                self.begins.next = self.s_timer.valid.val();
+                self.arrive.go.next = self.s_head.valid.val() & !self.s_timer.valid.val();
+                self.finish.go.next = self.s_done.valid.val() & !self.s_timer.valid.val() & !self.s_head.valid.val();
             }
-            if self.begins.val() {
-                self.what.d.next = self.what.q.val();
+            // The one behind it is first then.
+            if self.arrive.go.val() {
+                self.what.d.next = bits::<2>(what::DONE);
+                self.state.d.next = State::Work;
+            } else if self.finish.go.val() {
+                self.what.d.next = bits::<2>(what::TIMER);
+                self.state.d.next = State::Work;
+            } else if self.expire.go.val() {
+                self.what.d.next = bits::<2>(what::HEAD);
                 self.state.d.next = State::Work;
             }
         }

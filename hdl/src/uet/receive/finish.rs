@@ -12,7 +12,6 @@ use rust_hdl::prelude::*;
 enum State {
     Idle,
     Looked,
-    Marked,
     Finished,
     Weighed,
     Put,
@@ -28,6 +27,8 @@ pub struct Finish<const LP: usize> {
     pub now: Signal<In, Bits<32>>,
     pub go: Signal<In, Bit>,
     pub calm: Signal<In, Bit>,
+    /// A line may come back, whoever else is still asked.
+    pub free: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     pub s_done: MsgSink<Finished>,
     pub line: Signal<In, LineTold>,
@@ -154,24 +155,19 @@ impl<const LP: usize> Logic for Finish<LP> {
             State::Idle => {
                 if self.go.val() {
                     self.pdc_go.next = true;
+                    self.line_go.next = true;
                     self.state.d.next = State::Looked;
                 }
             }
-            // Whether the PDC is still there.
+            // Whether the PDC is still there; its line comes at the same time.
             State::Looked => {
-                if self.calm.val() {
-                    self.line_go.next = true;
-                    self.state.d.next = State::Marked;
-                    if (self.p.val().verdict == verdict::NOBODY) | self.pl.val().initiator {
-                        self.line_go.next = false;
-                        self.over.next = true;
-                    }
-                }
-            }
-            State::Marked => {
                 if self.calm.val() {
                     self.window_go.next = true;
                     self.state.d.next = State::Finished;
+                    if (self.p.val().verdict == verdict::NOBODY) | self.pl.val().initiator {
+                        self.window_go.next = false;
+                        self.over.next = true;
+                    }
                 }
             }
             State::Finished => {
@@ -206,7 +202,7 @@ impl<const LP: usize> Logic for Finish<LP> {
                 self.line_ask.next.put = true;
                 self.line_ask.next.keeps = self.keep.val();
                 self.line_ask.next.owes = self.a.val().waits;
-                if self.calm.val() {
+                if self.free.val() {
                     self.line_go.next = true;
                     self.over.next = true;
                 }

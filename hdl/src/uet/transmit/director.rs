@@ -21,6 +21,7 @@ mod what {
     pub const HEAD: u64 = 0;
     pub const TIMER: u64 = 1;
     pub const OFFER: u64 = 2;
+    pub const POST: u64 = 3;
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -222,18 +223,32 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.state.d.next = State::Choose;
             }
         } else if self.calm.val() {
-            self.what.d.next = self.what.q.val() + 1;
+            // The one whose turn it is, or the one behind it.
             if self.what.q.val() == what::HEAD {
                 self.hear.go.next = self.s_head.valid.val();
+                self.fire.go.next = self.s_timer.valid.val() & !self.s_head.valid.val();
             } else if self.what.q.val() == what::TIMER {
                 self.fire.go.next = self.s_timer.valid.val();
+                self.turn.go.next = self.s_offer.valid.val() & !self.s_timer.valid.val();
             } else if self.what.q.val() == what::OFFER {
                 self.turn.go.next = self.s_offer.valid.val();
+                self.admit.go.next = self.admit.wants.val() & !self.s_offer.valid.val();
             } else {
                 self.admit.go.next = self.admit.wants.val();
+                self.hear.go.next = self.s_head.valid.val() & !self.admit.wants.val();
             }
-            if self.hear.go.val() | self.fire.go.val() | self.turn.go.val() | self.admit.go.val() {
-                self.what.d.next = self.what.q.val();
+            self.what.d.next = self.what.q.val() + 2;
+            if self.hear.go.val() {
+                self.what.d.next = bits::<2>(what::HEAD);
+                self.state.d.next = State::Work;
+            } else if self.fire.go.val() {
+                self.what.d.next = bits::<2>(what::TIMER);
+                self.state.d.next = State::Work;
+            } else if self.turn.go.val() {
+                self.what.d.next = bits::<2>(what::OFFER);
+                self.state.d.next = State::Work;
+            } else if self.admit.go.val() {
+                self.what.d.next = bits::<2>(what::POST);
                 self.state.d.next = State::Work;
             }
         }

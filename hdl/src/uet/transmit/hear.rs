@@ -167,15 +167,14 @@ impl<const LP: usize> Logic for Hear<LP> {
                 self.cleared.d.next = false;
                 if self.go.val() {
                     self.pdc_go.next = true;
+                    self.line_go.next = true;
                     self.state.d.next = State::Known;
                 }
             }
             State::Known => {
                 if self.calm.val() {
-                    self.line_go.next = true;
                     self.state.d.next = State::Judge;
                     if (self.p.val().verdict == verdict::NOBODY) | !self.pl.val().initiator {
-                        self.line_go.next = false;
                         self.over.next = true;
                     }
                 }

@@ -136,23 +136,25 @@ impl Logic for Turn {
                 self.line_ask.next.put = true;
                 // Nothing was cut.
                 self.put.next.queued = self.l.val().queued;
+                self.message_ask.next.kind = bits::<3>(message_ask::CUT);
                 if self.calm.val() {
                     self.spray_go.next = !self.nothing.val();
                     self.line_go.next = self.nothing.val();
                     self.over.next = self.nothing.val();
+                    // A new packet is cut while its path is chosen.
+                    self.message_go.next = self.fresh.val();
                     self.state.d.next = State::Chosen;
+                    if self.fresh.val() {
+                        self.state.d.next = State::Cut;
+                    }
                 }
             }
             State::Chosen => {
                 self.loss_ask.next.kind = bits::<4>(loss_ask::AGAIN);
-                self.message_ask.next.kind = bits::<3>(message_ask::CUT);
                 if self.calm.val() {
                     if self.k.val().again {
                         self.loss_go.next = true;
                         self.state.d.next = State::Again;
-                    } else if self.k.val().fresh {
-                        self.message_go.next = true;
-                        self.state.d.next = State::Cut;
                     } else {
                         self.pdc_go.next = true;
                         self.state.d.next = State::Left;

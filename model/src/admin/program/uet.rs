@@ -28,7 +28,7 @@ fn ring(name: &str) -> F {
 }
 
 impl Program {
-    /// W: the word that makes the line count. The protection domain is the function's.
+    /// W: a domain. The protection domain is the function's, and has a user more; that of the peer who was there has one less.
     pub fn set_uet_peer(&mut self) {
         let gone = self.asm.label();
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
@@ -41,7 +41,8 @@ impl Program {
         self.refuse(AdminStatus::BadParameter, Op::Beq, W, 0);
         self.get(W, p(COUNTS), path("pkey"));
         self.own(self.pd, W);
-        self.line(ID);
+        self.users(self.pd, W, Op::Add);
+        self.leave_domain();
         self.write(PEERS, COUNTS.into(), ZERO);
         self.drain();
         for n in 0..PATH_WORDS - 1 {
@@ -53,10 +54,22 @@ impl Program {
         self.write(PEERS, COUNTS.into(), p(COUNTS));
         self.done();
         self.asm.bind(gone);
-        self.line(ID);
+        self.leave_domain();
         self.write(PEERS, COUNTS.into(), ZERO);
         self.drain();
         self.done();
+    }
+
+    /// The domain of peer ID, if there is one, has a user less. The line at hand is the peer's; W changes.
+    fn leave_domain(&mut self) {
+        let nobody = self.asm.label();
+        self.line(ID);
+        self.read(T, PEERS, COUNTS.into());
+        self.get(W, T, path("valid"));
+        self.asm.branch(Op::Beq, W, 0, nobody);
+        self.get(W, T, path("pkey"));
+        self.users(self.pd, W, Op::Sub);
+        self.asm.bind(nobody);
     }
 
     /// A size of 0: none.
@@ -86,7 +99,7 @@ impl Program {
         self.done();
     }
 
-    /// With the physical function go its peers and its ring.
+    /// With the physical function go its peers and its ring; their domains go with the function's other objects.
     pub fn no_uet(&mut self) {
         let stays = self.asm.label();
         self.asm.branch(Op::Bne, FN, 0, stays);
