@@ -69,12 +69,12 @@ fn ports(a: &mut Assembly) {
     a.expose_all("csr_", "csr", &["aw_valid", "aw_ready", "aw_addr", "w_valid", "w_ready", "w_data", "w_strb", "b_valid", "b_ready", "b_resp"]);
     a.expose_all("csr_", "csr", &["ar_valid", "ar_ready", "ar_addr", "r_valid", "r_ready", "r_data", "r_resp"]);
     // Doorbells: AXI4 write-only slave.
-    a.expose_all("db_", "doorbell", &["aw_valid", "aw_ready", "aw_addr", "aw_len", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp"]);
+    crate::engines::bus::DOORBELLS.iter().for_each(|signal| signal.border(a, "db_", "doorbell"));
     // DMA: AXI4 master.
-    a.expose_all("", "dma_rd", &["ar_valid", "ar_ready", "ar_id", "ar_addr", "ar_len", "ar_user", "r_valid", "r_ready", "r_id", "r_data", "r_resp", "r_last"]);
-    a.expose_all("", "dma_wr", &["aw_valid", "aw_ready", "aw_addr", "aw_len", "aw_user", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp"]);
+    crate::engines::bus::READS.iter().for_each(|signal| signal.border(a, "", "dma_rd"));
+    crate::engines::bus::WRITES.iter().for_each(|signal| signal.border(a, "", "dma_wr"));
     // Interrupt requests.
-    a.expose("msix", "eq.m_msix");
+    a.chain_out(crate::engines::bus::INTERRUPTS, &[("eq.m_msix", "msix")]);
     // MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad. A place for policy: the switch will stand here, and on the transmit side.
     a.chain_in(OFF_THE_WIRE, &[("rx", "front.s"), ("rx_err", "front.s_err")]);
     // MAC, transmit side.
