@@ -47,7 +47,7 @@ enum What {
     Instance(usize, String),
     /// It is the card of these engines and this width.
     Card(&'static [&'static str], usize),
-    /// It is the virtio engine of this width, which no card has; with steering or without.
+    /// It is the virtio engine of this width by itself; with steering or without.
     Virtio(usize, bool),
     /// It is built by itself.
     Built { build: fn(&str) -> Result<String, crate::emit::EmitError>, leaves: fn(&str) -> Vec<String> },

@@ -1,6 +1,8 @@
 //! Two AXI4 masters on one bus to the host. See README.md.
 
 mod reads;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 use crate::assembly::AnyBlock;

@@ -1,5 +1,8 @@
 //! Doorbells of virtio queues: writes of functions, and of the control bus, become notifications. See README.md.
 
+#[cfg(test)]
+mod tests;
+
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, VqNotify};

@@ -1,5 +1,8 @@
 //! Received frames from the card's buffer to the functions that want them. See README.md.
 
+#[cfg(test)]
+mod tests;
+
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CellRead, CtlReq, CtlResp, RxDesc, VsFor};

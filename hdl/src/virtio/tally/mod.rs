@@ -1,5 +1,8 @@
 //! What the engine says of its work, as events for the card's counters. See README.md.
 
+#[cfg(test)]
+mod tests;
+
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::steer_cause;
 use crate::msg::{VqNotify, VqTold, VsDropped};
