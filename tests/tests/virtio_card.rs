@@ -102,12 +102,15 @@ fn one_frame_goes_each_way() {
         host.rings[1].stops = true;
     }
     street.until("there", |s| (0..2).all(|card| s.frames(card).1 == s.frames(1 - card).0));
-    assert_eq!([0, 1].map(|card| street.account(card)), [0, 1].map(|card| street.frames(1 - card).0));
+    for card in 0..2 {
+        assert_eq!(street.account(card), street.frames(1 - card).0);
+    }
 }
 
 /// Random frames of all sizes over split and packed rings of four functions, both ways at once.
-fn traffic(width: usize, seed: u64, frames: usize) {
+fn traffic(width: usize, seed: u64, frames: usize, pace: u64) {
     let mut street = street(width, seed);
+    street.pace = pace;
     street.begin_all(Shape::MIXED);
     let most = frames / 8;
     street.until("enough frames", |s| s.hosts.iter().flat_map(|host| &host.rings).filter(|ring| ring.kind == Kind::Transmit).all(|ring| ring.frames.len() >= most));
@@ -115,14 +118,18 @@ fn traffic(width: usize, seed: u64, frames: usize) {
         host.rings.iter_mut().for_each(|ring| ring.stops = ring.kind == Kind::Transmit);
     }
     street.until("all sent", |s| s.hosts.iter().flat_map(|host| &host.rings).filter(|ring| ring.kind == Kind::Transmit).all(|ring| ring.returned == ring.posted));
-    (0..200).for_each(|_| street.turn());
     for card in 0..2 {
         let (sent, _) = street.frames(card);
-        let (_, received) = street.frames(1 - card);
         assert_eq!(street.counters(card, &["virtio.virtio_sent", "virtio.virtio_bell_bad"]), [sent, 0]);
-        assert_eq!(street.account(1 - card), received, "what the card says it has delivered");
+        let delivered = street.account(1 - card);
+        street.until("all collected", |s| s.frames(1 - card).1 == delivered);
         assert_eq!(street.counters(1 - card, &["rx.rx_frames"]), [sent]);
-        assert!(received > sent / 2, "{received} of {sent}");
+        let [_, engine, _] = street.books(1 - card);
+        if pace < FULL {
+            assert!(delivered > sent / 2, "{delivered} of {sent}: {:?}", street.books(1 - card));
+        } else {
+            assert!(engine[1] > 0, "{delivered} of {sent} frames have been received, none was one too many");
+        }
     }
     // Every queue has received, and all ends with nothing in hand.
     assert!(street.hosts.iter().flat_map(|host| &host.rings).all(|ring| ring.kind == Kind::Transmit || ring.received > 0), "{:?}", street.state());
@@ -135,14 +142,23 @@ fn traffic(width: usize, seed: u64, frames: usize) {
     }
 }
 
+/// As fast as senders can.
+const FULL: u64 = 400;
+
 #[test]
 fn frames_go_from_card_to_card_w64() {
-    traffic(64, 2, 800);
+    traffic(64, 2, 320, 5);
 }
 
 #[test]
 fn frames_go_from_card_to_card_w512() {
-    traffic(512, 3, 1600);
+    traffic(512, 3, 800, 10);
+}
+
+/// More than the receivers can take: what is too much is dropped and counted, what is delivered is whole.
+#[test]
+fn too_many_frames_are_counted() {
+    traffic(64, 7, 800, FULL);
 }
 
 /// Frames that functions of a card have received, without those of `but`.
@@ -159,6 +175,12 @@ fn a_reset_ends_a_functions_rings() {
     for round in 0..4 {
         let before = received(&street, 0, GONE);
         street.until("busy", |s| s.hosts[0].rings.iter().all(|ring| ring.posted > ring.returned || ring.frames.len() > 5) && received(s, 0, GONE) > before + 20);
+        if round == 3 {
+            // Its rings end one by one, and busy; then there is nothing left to be ended.
+            for queue in [2 * GONE + 1, 2 * GONE] {
+                street.hosts[0].contexts[0].end_vq(queue).expect("it ends");
+            }
+        }
         // The function's driver begins anew, which is a reset.
         let context = Context::open(SimDevice::new(&street.world, 0, GONE), Config::default()).expect("it answers");
         street.hosts[0].rings.retain(|ring| ring.function != GONE);
@@ -233,7 +255,7 @@ fn hostile_rings_harm_nobody() {
         let place = street.hosts[0].contexts[0].query_vq(queue).expect("its place");
         assert_eq!((place.enabled, place.taken), (false, place.back), "round {round}");
     }
-    let names = ["avail_jump", "bad_head", "bad_next", "long_chain", "bad_indirect", "bad_direction", "short", "oversize", "ring_dma"].map(|name| format!("virtio.virtio_{name}"));
+    let names = ["avail_jump", "bad_head", "bad_next", "long_chain", "bad_indirect", "bad_direction", "short", "ring_dma"].map(|name| format!("virtio.virtio_{name}"));
     let counts = street.counters(0, &names.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(counts.iter().all(|n| *n > 0), "{names:?}: {counts:?}");
     assert_eq!(street.counters(0, &["virtio.virtio_bell_bad"]), [40]);

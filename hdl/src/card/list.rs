@@ -23,6 +23,9 @@ use rust_hdl::prelude::*;
 /// The chain of descriptors of received frames that are not RoCE packets.
 pub const FRAMES: &str = "frames";
 
+/// The chain by which the admin engine has translations dropped.
+const TRANSLATIONS: &str = "translations";
+
 /// The pool of small reads: quotas are reads in flight.
 pub(super) const SMALL_READS: &str = "small reads";
 const SMALL_WRITES: &str = "small writes";
@@ -46,6 +49,11 @@ pub(super) fn list(card: &Card) -> Assembly {
     for engine in &card.engines {
         a.part(engine.name);
         (engine.lines)(&mut a, &card.sizes);
+    }
+    if !a.has_links(TRANSLATIONS) {
+        a.part("chassis");
+        a.instance("clean", host::admin::clean::Clean::default).waits(host::admin::clean::WAITS).top = None;
+        a.link(TRANSLATIONS, 0, "clean.invalidate", "clean.clean");
     }
     if !a.has_tail(FRAMES) {
         a.part("chassis");
@@ -178,7 +186,7 @@ fn wires(a: &mut Assembly, stations: usize) {
     a.table(space::STATION, "stations");
     a.chain("barrier", "admin.barrier", "admin.barrier_done");
     a.link("barrier", crate::engines::fence::EVENTS, "eq.fence", "eq.passed");
-    a.chain("translations", "admin.mtt_invalidate", "admin.mtt_clean");
+    a.chain(TRANSLATIONS, "admin.mtt_invalidate", "admin.mtt_clean");
     a.join("admin.quiesce_rd", "dma_rd.quiesce");
     a.join("dma_rd.quiesced", "admin.quiesced_rd");
     a.join("admin.quiesce_wr", "dma_wr.quiesce");
