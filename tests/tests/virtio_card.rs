@@ -152,7 +152,7 @@ fn frames_go_from_card_to_card_w64() {
 
 #[test]
 fn frames_go_from_card_to_card_w512() {
-    traffic(512, 3, 800, 10);
+    traffic(512, 3, 320, 4);
 }
 
 /// More than the receivers can take: what is too much is dropped and counted, what is delivered is whole.
