@@ -58,7 +58,9 @@ codes! {
         SetPause = 29 "What the card does with pause frames; physical function only.";
         SetTunnel = 30 "The tunnel that all the card's frames go through; physical function only.";
         SetFlow = 31 "Write or clear a line of the flow tables; physical function only."; SetFlowPort = 32 "Whether the flow tables decide about received frames, and which generation of them; physical function only.";
-        SetUetPeer = 33 "Peer `id` of Ultra Ethernet; physical function only."; SetUetEnds = 34 "The ring for ends of WRITEs by Ultra Ethernet; physical function only."; }
+        SetUetPeer = 33 "Peer `id` of Ultra Ethernet; physical function only."; SetUetEnds = 34 "The ring for ends of WRITEs by Ultra Ethernet; physical function only.";
+        SetVq = 35 "Virtio queue `id` begins, or ends; physical function only."; QueryVq = 36 "The lines of virtio queue `id`; physical function only.";
+        SetVqSteer = 37 "Words of the tables by which frames for virtio functions are steered; physical function only."; SetVqFunction = 38 "Whether function `id` gets frames by its virtio queues; physical function only."; }
     #[doc = "Kind of object with numbers of its own."]
     ObjectKind { Qp = 0 "Queue pair."; Cq = 1 "Completion queue."; Mr = 2 "Memory region or window."; Pd = 3 "Protection domain."; Eq = 4 "Event queue."; Srq = 5 "Shared receive queue."; }
     #[doc = "Admin completion status."]

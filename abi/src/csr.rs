@@ -77,6 +77,10 @@ pub const DB_EQ: u32 = 0x1018;
 pub const DB_WQE: u32 = 0x2000;
 /// Size of the WQE doorbell page.
 pub const DB_WQE_SIZE: u32 = 0x1000;
+/// Notification of a virtio queue: an 8-byte write with the queue's number in its low 16 bits, in cards with the engine `virtio`.
+pub const DB_VQ: u32 = 0x3000;
+/// Size of the page that it has to itself.
+pub const DB_VQ_SIZE: u32 = 0x1000;
 
 /// Bits of CAPS3: the transports of `codes::QpType`.
 pub const TRANSPORT_RC: u32 = 0;
@@ -111,6 +115,8 @@ pub const FEATURE_TUNNEL: u32 = 25;
 pub const FEATURE_FLOWS: u32 = 27;
 /// Feature bit of CAPS3: packet delivery of Ultra Ethernet, with WRITEs posted as `UetPost`.
 pub const FEATURE_UET: u32 = 28;
+/// Feature bit of CAPS3: rings of virtio network functions, whose lines the physical function writes (SET_VQ).
+pub const FEATURE_VIRTIO: u32 = 29;
 /// Number in every packet of the special queue pair for management datagrams (QP1, IBTA volume 1, 3.9.1), whosever it is.
 pub const SPECIAL: u32 = 1;
 /// Addresses of a function.

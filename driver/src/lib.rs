@@ -77,6 +77,7 @@ pub mod ud;
 pub mod uet;
 pub mod vfio;
 pub mod vfio_user;
+pub mod virtio;
 mod visit;
 pub mod window;
 
@@ -96,3 +97,4 @@ pub use tunnel::TunnelConfig;
 pub use types::*;
 pub use ud::{AddressHandle, DatagramRequest, Grh, Source};
 pub use uet::{UetEnd, UetEnds, UetWrite};
+pub use virtio::VqPlace;

@@ -47,7 +47,7 @@ enum What {
     Instance(usize, String),
     /// It is the card of these engines and this width.
     Card(&'static [&'static str], usize),
-    /// It is the virtio engine of this width, which no card has; with steering or without.
+    /// It is the virtio engine of this width by itself; with steering or without.
     Virtio(usize, bool),
     /// It is built by itself.
     Built { build: fn(&str) -> Result<String, crate::emit::EmitError>, leaves: fn(&str) -> Vec<String> },
@@ -103,17 +103,15 @@ impl Top {
 /// Engines of the `roce` card without `echo`, which has a top because limits hold for it.
 const PLAIN: &[&str] = &["roce"];
 
-/// The card whose blocks are not in the one with most engines.
-const APART: &str = "uet";
-
-/// The card with every engine that one card can have: it has every block but those of [`APART`].
+/// The card with every engine that one card can have: it has every block but those of [`card::APART`].
 fn all_engines(width: usize) -> Result<Assembly, String> {
     let engines: Vec<&str> = card::most().map(|e| e.name).collect();
     Card::of(&engines, width).map(|card| card.list())
 }
 
 fn instance_of(width: usize, instance: &str) -> Result<impl rust_hdl::prelude::Block, String> {
-    all_engines(width)?.build(instance).or_else(|| Card::named(APART, width).ok()?.list().build(instance)).ok_or_else(|| format!("no instance {instance}"))
+    let apart = || card::APART.iter().find_map(|name| Card::named(name, width).ok()?.list().build(instance));
+    all_engines(width)?.build(instance).or_else(apart).ok_or_else(|| format!("no instance {instance}"))
 }
 
 macro_rules! built {
@@ -125,9 +123,10 @@ pub fn tops() -> &'static [Top] {
     static TOPS: OnceLock<Vec<Top>> = OnceLock::new();
     TOPS.get_or_init(|| {
         let lists: Vec<(usize, Assembly)> = card::WIDTHS.iter().filter_map(|w| Some((*w, all_engines(*w).ok()?))).collect();
-        let apart: Vec<(usize, Assembly)> = card::WIDTHS.iter().filter_map(|w| Some((*w, Card::named(APART, *w).ok()?.list()))).collect();
+        let apart: Vec<Vec<(usize, Assembly)>> = card::APART.iter().map(|name| card::WIDTHS.iter().filter_map(|w| Some((*w, Card::named(name, *w).ok()?.list()))).collect()).collect();
         let mut all: Vec<Top> = Vec::new();
-        let own = apart[0].1.instances.iter().enumerate().filter(|(_, i)| i.part == APART && lists[0].1.instances.iter().all(|other| other.name != i.name)).map(|(n, i)| (&apart, n, i));
+        let new = |i: &crate::assembly::Instance| card::APART.contains(&i.part) && lists[0].1.instances.iter().all(|other| other.name != i.name);
+        let own = apart.iter().flat_map(|lists| lists[0].1.instances.iter().enumerate().filter(|(_, i)| new(i)).map(move |(n, i)| (lists, n, i)));
         for (lists, n, instance) in lists[0].1.instances.iter().enumerate().map(|(n, i)| (&lists, n, i)).chain(own) {
             let Some(block) = &instance.top else { continue };
             let others: Vec<_> = lists.iter().map(|(w, list)| (*w, &list.instances[n])).collect();
@@ -216,7 +215,8 @@ pub fn find(name: &str) -> Option<&'static Top> {
 
 /// The top that stands for the card's block `instance` in a card of `width` bits.
 pub fn in_core(instance: &str, width: usize) -> Option<&'static Top> {
-    let lists = [all_engines(width).or_else(|_| all_engines(card::WIDTHS[0])).ok()?, Card::named(APART, width).ok()?.list()];
+    let lists: Vec<Assembly> =
+        [all_engines(width).or_else(|_| all_engines(card::WIDTHS[0])).ok()?].into_iter().chain(card::APART.iter().filter_map(|name| Some(Card::named(name, width).ok()?.list()))).collect();
     let block = lists.iter().flat_map(|list| &list.instances).find(|i| i.name == instance).and_then(|i| i.top.as_deref()).unwrap_or(instance);
     find(block).or_else(|| find(&format!("{block}_w{width}")))
 }

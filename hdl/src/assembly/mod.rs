@@ -15,6 +15,7 @@ pub use pools::{up_to_most, Share, FEWEST_PORTS, MOST_CLIENTS};
 pub use waits::WaitGraph;
 
 use rust_hdl::prelude::*;
+use std::collections::BTreeMap;
 
 /// Which ports of a block may wait for which others: `docs/deadlock.md`, "How the graph is made".
 pub type Waits = &'static [(&'static str, &'static [&'static str])];
@@ -177,6 +178,29 @@ impl Assembly {
     /// The ports `names` of `instance` are the assembly's, with `prefix` in front.
     pub fn expose_all(&mut self, prefix: &str, instance: &str, names: &[&str]) {
         names.iter().for_each(|name| self.expose(&format!("{prefix}{name}"), &format!("{instance}.{name}")));
+    }
+
+    /// All of `inner`, whose instances get `prefix` in front of their names and have no tops of their own. What it exposes is free to be joined: the instance's port by the name of its port.
+    pub fn absorb(&mut self, prefix: &str, inner: Assembly) -> BTreeMap<String, String> {
+        let mut exposed = BTreeMap::new();
+        self.faults.extend(inner.faults);
+        for instance in inner.instances {
+            let name = format!("{prefix}{}", instance.name);
+            if self.instances.iter().any(|i| i.name == name) {
+                self.faults.push(format!("two instances are called {name}"));
+            }
+            self.instances.push(Instance { part: self.part, name, top: None, ..instance });
+        }
+        for wire in inner.wires {
+            match wire {
+                Wire::Join { from, to } => self.join(&format!("{prefix}{from}"), &format!("{prefix}{to}")),
+                Wire::Expose { port, inner } => drop(exposed.insert(port, format!("{prefix}{inner}"))),
+                Wire::Count { events, .. } => self.faults.push(format!("{events} of {prefix} cannot be counted")),
+            }
+        }
+        self.open.extend(inner.open.iter().map(|port| format!("{prefix}{port}")));
+        self.optional.extend(inner.optional.iter().map(|port| format!("{prefix}{port}")));
+        exposed
     }
 
     /// `instance` routes the control bus of the admin engine to the tables.

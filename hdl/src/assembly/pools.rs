@@ -249,6 +249,11 @@ impl Assembly {
         self.chains.iter().any(|c| c.name == name && c.strands.iter().all(|s| s.1.is_some()))
     }
 
+    /// Whether the chain `name` passes a block.
+    pub fn has_links(&self, name: &str) -> bool {
+        self.chains.iter().any(|c| c.name == name && !c.links.is_empty())
+    }
+
     /// The chain `name` enters a block at `input` and leaves it at `output`, behind all links of a lower `place`.
     pub fn link(&mut self, name: &str, place: u32, input: &str, output: &str) {
         self.link_all(name, place, &[input], &[output]);

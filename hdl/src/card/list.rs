@@ -23,6 +23,9 @@ use rust_hdl::prelude::*;
 /// The chain of descriptors of received frames that are not RoCE packets.
 pub const FRAMES: &str = "frames";
 
+/// The chain by which the admin engine has translations dropped.
+const TRANSLATIONS: &str = "translations";
+
 /// The pool of small reads: quotas are reads in flight.
 pub(super) const SMALL_READS: &str = "small reads";
 const SMALL_WRITES: &str = "small writes";
@@ -47,6 +50,11 @@ pub(super) fn list(card: &Card) -> Assembly {
         a.part(engine.name);
         (engine.lines)(&mut a, &card.sizes);
     }
+    if !a.has_links(TRANSLATIONS) {
+        a.part("chassis");
+        a.instance("clean", host::admin::clean::Clean::default).waits(host::admin::clean::WAITS).top = None;
+        a.link(TRANSLATIONS, 0, "clean.invalidate", "clean.clean");
+    }
     if !a.has_tail(FRAMES) {
         a.part("chassis");
         a.instance("unwanted", Unwanted::default).waits(net::unwanted::WAITS);
@@ -69,12 +77,12 @@ fn ports(a: &mut Assembly) {
     a.expose_all("csr_", "csr", &["aw_valid", "aw_ready", "aw_addr", "w_valid", "w_ready", "w_data", "w_strb", "b_valid", "b_ready", "b_resp"]);
     a.expose_all("csr_", "csr", &["ar_valid", "ar_ready", "ar_addr", "r_valid", "r_ready", "r_data", "r_resp"]);
     // Doorbells: AXI4 write-only slave.
-    a.expose_all("db_", "doorbell", &["aw_valid", "aw_ready", "aw_addr", "aw_len", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp"]);
+    crate::engines::bus::DOORBELLS.iter().for_each(|signal| signal.border(a, "db_", "doorbell"));
     // DMA: AXI4 master.
-    a.expose_all("", "dma_rd", &["ar_valid", "ar_ready", "ar_id", "ar_addr", "ar_len", "ar_user", "r_valid", "r_ready", "r_id", "r_data", "r_resp", "r_last"]);
-    a.expose_all("", "dma_wr", &["aw_valid", "aw_ready", "aw_addr", "aw_len", "aw_user", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp"]);
+    crate::engines::bus::READS.iter().for_each(|signal| signal.border(a, "", "dma_rd"));
+    crate::engines::bus::WRITES.iter().for_each(|signal| signal.border(a, "", "dma_wr"));
     // Interrupt requests.
-    a.expose("msix", "eq.m_msix");
+    a.chain_out(crate::engines::bus::INTERRUPTS, &[("eq.m_msix", "msix")]);
     // MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad. A place for policy: the switch will stand here, and on the transmit side.
     a.chain_in(OFF_THE_WIRE, &[("rx", "front.s"), ("rx_err", "front.s_err")]);
     // MAC, transmit side.
@@ -178,7 +186,7 @@ fn wires(a: &mut Assembly, stations: usize) {
     a.table(space::STATION, "stations");
     a.chain("barrier", "admin.barrier", "admin.barrier_done");
     a.link("barrier", crate::engines::fence::EVENTS, "eq.fence", "eq.passed");
-    a.chain("translations", "admin.mtt_invalidate", "admin.mtt_clean");
+    a.chain(TRANSLATIONS, "admin.mtt_invalidate", "admin.mtt_clean");
     a.join("admin.quiesce_rd", "dma_rd.quiesce");
     a.join("dma_rd.quiesced", "admin.quiesced_rd");
     a.join("admin.quiesce_wr", "dma_wr.quiesce");

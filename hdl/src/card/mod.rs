@@ -27,11 +27,15 @@ pub const CARDS: &[(&str, &[&str], &str)] = &[
     ("vxlan", &["roce", "echo", "pause", "vxlan"], "the same, with a VXLAN tunnel for each function that is to have one"),
     ("switch", &["roce", "echo", "pause", "vxlan", "flows", "local"], "the same, with flow tables that decide about received frames, and a way from function to function"),
     ("uet", &["echo", "pause", "uet"], "Ultra Ethernet packet delivery without RoCE: the first card that has it"),
+    ("virtio", &["echo", "pause", "virtio"], "rings of virtio network functions, without RoCE: the first card that has them"),
 ];
 
-/// The engines that one card can have together: all but `uet`, since payload DMA goes to one engine.
+/// Engines that stand in cards of their own: `uet`, since payload DMA goes to one engine, and `virtio`, since its counters and those of RoCE are more than a card has.
+pub const APART: [&str; 2] = ["uet", "virtio"];
+
+/// The engines that one card can have together: all but those of [`APART`].
 pub fn most() -> impl Iterator<Item = &'static Engine> {
-    ENGINES.iter().copied().filter(|engine| engine.name != "uet")
+    ENGINES.iter().copied().filter(|engine| !APART.contains(&engine.name))
 }
 
 /// The card that is meant where none is named.
@@ -102,9 +106,10 @@ impl Card {
         Plan::new(sizes, self.engines.iter().flat_map(|e| e.commands), self.engines.iter().filter_map(|e| e.reset))
     }
 
-    /// Bits of the AXI ids under which it reads host memory: 8, or 9 if it wants more than 128 small reads in flight, or more than 128 of payload.
+    /// Bits of the AXI ids under which it reads host memory: 8, or 9 if it wants more than 128 small reads in flight, or more than 128 of payload; one more with a second master (`host/masters`).
     pub fn read_id_bits(&self) -> usize {
-        shares::id_bits(self.list().quotas(list::SMALL_READS), self.sizes.requests as usize)
+        let list = self.list();
+        shares::id_bits(list.quotas(list::SMALL_READS), self.sizes.requests as usize) + usize::from(list.instances.iter().any(|i| i.name == "masters_rd"))
     }
 
     /// Whether a board whose bridge takes read ids of `bits` bits can have it. Error: it cannot, and why.

@@ -103,6 +103,28 @@ fn ultra_ethernet_fits_in() {
     }
 }
 
+/// Virtio functions, whose engine has DMA of its own beside the card's.
+#[test]
+fn virtio_functions_fit_in() {
+    for width in WIDTHS {
+        on_a_large_stack(|| {
+            let card = Card::named("virtio", width)?;
+            let assembled = card.list().assemble().map_err(|f| f.join("\n"))?;
+            crate::lint::check("virtio", &card.emit(false, "virtio")?).map_err(|e| format!("{e:#?}"))?;
+            let graph = WaitGraph::of(&assembled);
+            assert!(graph.faults.is_empty(), "{:#?}", graph.faults);
+            assert_eq!(graph.circle(), None);
+            assert_eq!(card.capabilities()[3], 1 << csr::FEATURE_VIRTIO | 1 << csr::FEATURE_ADDRESSES | 1 << csr::FEATURE_PAUSE);
+            assert!(card.list().instances.iter().all(|i| !["roce", "verbs"].contains(&i.part)));
+            let names = card.list().counter_names();
+            assert!(names.iter().enumerate().all(|(n, name)| !names[..n].contains(name)), "{names:?}");
+            assert_eq!(card.read_id_bits(), if width == 64 { 9 } else { 10 });
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
 /// Nobody waits for himself, and every port that waits has said for whom.
 #[test]
 fn the_wait_graph_has_no_circle() {

@@ -1,5 +1,6 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
+pub mod bus;
 pub mod echo;
 mod flows;
 mod local;
@@ -8,6 +9,7 @@ mod roce;
 pub mod sizes;
 mod uet;
 mod verbs;
+mod virtio;
 mod vxlan;
 
 use crate::assembly::Assembly;
@@ -15,7 +17,7 @@ use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS, &local::LOCAL, &uet::UET];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS, &local::LOCAL, &uet::UET, &virtio::VIRTIO];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub mod frame {
     pub const ECHO: u32 = 10;
     /// Engines behind it.
     pub const LATER: u32 = 20;
+    /// Virtio functions, which may want all that is left.
+    pub const VIRTIO: u32 = 30;
 }
 
 /// Places between the card's ports and the card (the chains `frames off the wire` and `frames to the wire`): who is nearest to the port off the wire, and nearest to the card on the way out.
@@ -70,6 +74,8 @@ pub mod wire {
     /// What is between the two ends of a link only: nearest to the port, on the way in and on the way out.
     pub const LINK_IN: u32 = 5;
     pub const LINK_OUT: u32 = 95;
+    /// Frames of virtio functions get in behind all that decides about the card's own.
+    pub const VIRTIO_OUT: u32 = 90;
     /// What decides whether a frame may pass, and where to.
     pub const SWITCH: u32 = 10;
     /// Behind that on the way in: flow tables, which see the frames without their outer headers.

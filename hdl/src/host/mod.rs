@@ -8,6 +8,7 @@ pub mod dma_rd;
 pub mod dma_wr;
 pub mod doorbell;
 pub mod eq;
+pub mod masters;
 pub mod row_share;
 pub mod rq;
 pub mod sq;

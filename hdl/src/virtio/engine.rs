@@ -22,8 +22,8 @@ const LG_PAYLOAD: usize = 7;
 pub const TELLERS: [&str; 6] = ["queue", "walk", "stock", "tx", "rx", "used"];
 
 /// log2 of the queues: with a data path of 64 bits, and of 512.
-const LG_NARROW: usize = 3;
-const LG_WIDE: usize = 5;
+pub const LG_NARROW: usize = 3;
+pub const LG_WIDE: usize = 5;
 
 /// Queues of an engine of this width.
 pub const fn queues(width: usize) -> u16 {

@@ -1,13 +1,16 @@
 //! The virtio engine: rings of guests in their memory, frames out of them and into them. See README.md.
 
+pub mod bell;
 pub mod engine;
 pub mod hold;
+pub mod intake;
 pub mod note;
 pub mod put;
 pub mod queue;
 pub mod rx;
 pub mod steer;
 pub mod stock;
+pub mod tally;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

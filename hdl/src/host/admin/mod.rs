@@ -1,6 +1,7 @@
 //! Admin engine: executes the microprogram of `program`. See README.md.
 
 mod alu;
+pub mod clean;
 mod fences;
 pub mod isa;
 #[cfg(test)]

@@ -56,6 +56,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_data", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data", "atomic_end"]), // beats wait for their command
     ("m_small_done[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data"]),
     ("m_cmd_done", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data", "atomic_end", "s_cmd"]), // its command may not have come yet
+    ("w_valid", &["s_data"]),                                                                                               // of a burst whose address stands on AW
     ("b_valid", &["m_small_done[..]", "m_cmd_done"]),
     // Payload issued before the hold, not that which is held.
     ("atomic_clear", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data"]),

@@ -10,9 +10,11 @@ use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_frame", &["s_to", "m_frame", "s_read"]), // a slot comes free when its frame has been read
+    ("s_frame", &["s_to", "m_frame"]), // a slot comes free when its frame has been read: before more frames are taken
     ("s_to", &["s_frame"]),
     ("s_read", &["m_cell"]),
+    ("m_frame", &["s_frame", "s_to"]),
+    ("m_cell", &[]), // of a frame that is here
 ];
 
 /// log2 of a slot's bytes.

@@ -18,6 +18,10 @@ pub const WAITS: &[(&str, &[&str])] = &[
     // The command of the beats stands in front of them: the mover shows it first.
     ("s_data", &["m_cmd", "m_data"]),
     ("s_done", &["m_done[..]", "m_moved"]),
+    ("m_cmd", &[]),          // an answer is awaited of a command that has been given
+    ("m_data", &["s_data"]), // of the command in front of them
+    ("m_done[*]", &["m_cmd", "m_data", "s_data", "s_done", "m_moved"]),
+    ("m_moved", &["m_cmd", "m_data", "s_data", "s_done", "m_done[..]"]), // of moves that have been given
 ];
 
 /// Clients of small writes.

@@ -27,6 +27,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_ctl", &["m_rd", "s_row", "m_head", "s_walked", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_looked", "m_ctl"]), // between turns
     ("s_look", &["m_rd", "s_row", "m_head", "s_walked", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_ctl"]),            // so are looks
     ("m_ctl", &[]),
+    ("m_looked", &["m_rd", "s_row", "m_head", "s_walked", "m_put", "s_done", "m_ask", "s_room", "m_give_up", "m_ctl"]),
 ];
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]

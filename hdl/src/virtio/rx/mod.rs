@@ -23,6 +23,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_looked", &[]),
     ("s_piece", &["m_move"]),
     ("s_done", &[]),
+    ("m_move", &["s_frame", "s_verdict", "m_take", "s_chain", "s_piece", "m_look", "s_looked", "s_done", "m_use"]),
 ];
 
 /// Bytes of the header.

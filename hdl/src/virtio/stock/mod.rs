@@ -15,6 +15,11 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_piece", &["m_room", "m_bad", "m_chain", "m_piece", "m_refill"]),
     ("s_ask", &["m_room", "m_bad", "m_chain", "m_piece", "m_refill"]),
     ("s_take", &["m_room", "m_bad", "m_chain", "m_piece", "m_refill"]),
+    // Behind a chain that has been asked for.
+    ("m_room", &["s_piece", "m_bad", "m_chain", "m_piece", "m_refill"]),
+    ("m_chain", &["m_room", "m_bad", "m_piece", "m_refill"]),
+    ("m_piece", &["m_room", "m_bad", "m_chain", "m_refill"]),
+    ("m_refill", &["m_room", "m_bad", "m_chain", "m_piece"]),
 ];
 
 /// Buffers of a chain, at most.

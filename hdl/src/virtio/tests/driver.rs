@@ -1,5 +1,5 @@
 //! A driver of a ring, split or packed (`packed.rs`): posts chains of any shape, notifies when the device's event says so, and looks at used entries only when it has been interrupted.
-use super::packed::Packed;
+use super::packed_ring::Packed;
 use super::HEADER;
 use crate::tb::Rng;
 use crate::virtio::testing::Guest;
@@ -17,12 +17,13 @@ pub enum Kind {
 }
 
 /// Bytes between what belongs to two queues, and to two chains.
-const APART: u64 = 0x100_0000;
+pub const APART: u64 = 0x100_0000;
 const CHAIN: u64 = 0x4000;
 /// The header's flag that a checksum is right.
 const DATA_VALID: u8 = 2;
-/// Shortest frame that is sent.
+/// Shortest and longest frame that is sent.
 const SHORTEST: u64 = 20;
+const LONGEST: u64 = 9018;
 
 pub struct Ring {
     pub queue: u16,
@@ -38,6 +39,12 @@ pub struct Ring {
     /// It is a packed ring.
     pub packed: Option<Packed>,
     pub areas: [u64; 3],
+    /// Where its buffers and its tables of descriptors lie.
+    pub buffers: u64,
+    pub tables: u64,
+    /// Destination and source of what it sends; else the frame says the queue. Its longest frame.
+    pub to: Option<[u8; 12]>,
+    pub longest: u64,
     /// It posts nothing more.
     pub stops: bool,
     /// An interrupt has come.
@@ -67,7 +74,12 @@ pub struct Ring {
 
 impl Ring {
     pub fn new(queue: u16, function: u16, size: u16, kind: Kind, events: bool, guest: &mut Guest) -> Self {
-        let base = 0x4_0000_0000 + APART * u64::from(queue);
+        Self::at(queue, function, size, kind, events, [0x4_0000_0000, 0x40_0000_0000, 0x80_0000_0000], guest)
+    }
+
+    /// With rings, buffers and tables of all queues at `places`, [`APART`] between two queues.
+    pub fn at(queue: u16, function: u16, size: u16, kind: Kind, events: bool, places: [u64; 3], guest: &mut Guest) -> Self {
+        let [base, buffers, tables] = places.map(|place| place + APART * u64::from(queue));
         // The used ring of one queue begins four bytes behind a multiple of eight.
         let areas = [base, base + 0x1_0000 + 0x20 * u64::from(queue), base + 0x2_0000 + 4 * u64::from(queue)];
         for area in areas {
@@ -84,6 +96,10 @@ impl Ring {
             asks: false,
             packed: None,
             areas,
+            buffers,
+            tables,
+            to: None,
+            longest: LONGEST,
             stops: false,
             told: true,
             frames: Vec::new(),
@@ -128,12 +144,12 @@ impl Ring {
     }
 
     fn chain(&mut self, rng: &mut Rng, guest: &mut Guest) {
-        let at = 0x40_0000_0000 + APART * u64::from(self.queue) + CHAIN * u64::from(self.free[self.free.len() - 1]) + rng.below(4096);
+        let at = self.buffers + CHAIN * u64::from(self.free[self.free.len() - 1]) + rng.below(4096);
         let length = match self.kind {
             Kind::Receive if self.merged => HEADER as u64 + [0, 100, 500, 1514][rng.below(4) as usize],
             Kind::Receive => HEADER as u64 + [1514, 1600, 4000][rng.below(3) as usize],
             Kind::Transmit => {
-                let most = [80, 300, 1514, 9018][rng.below(4) as usize];
+                let most = [80, 300, 1514, LONGEST][rng.below(4) as usize].min(self.longest);
                 HEADER as u64 + rng.range(SHORTEST, most)
             }
         };
@@ -142,7 +158,10 @@ impl Ring {
             // No offload is asked for; the rest of the header means nothing then. The frame says whose it is.
             bytes[0] &= 0xfe;
             bytes[1] = 0;
-            bytes[HEADER..HEADER + 2].copy_from_slice(&self.queue.to_le_bytes());
+            match self.to {
+                Some(stations) => bytes[HEADER..HEADER + stations.len()].copy_from_slice(&stations),
+                None => bytes[HEADER..HEADER + 2].copy_from_slice(&self.queue.to_le_bytes()),
+            }
             if self.asks {
                 ask(rng, &mut bytes);
             }
@@ -167,7 +186,7 @@ impl Ring {
         let heads = match &mut self.packed {
             Some(packed) => {
                 let id = self.free.pop().expect("a free one");
-                packed.place(rng, guest, self.areas[0], (self.queue, self.size), id, &pieces, write);
+                packed.place(rng, guest, (self.areas[0], self.tables, self.size), id, &pieces, write);
                 vec![id]
             }
             None => self.place(rng, guest, &pieces, write),
@@ -188,7 +207,7 @@ impl Ring {
         // Its buffers lie where its head says.
         let head = self.free.pop().expect("a free one");
         if rng.percent(30) {
-            let table = 0x80_0000_0000 + APART * u64::from(self.queue) + 0x100 * u64::from(head) + 16 * rng.below(8);
+            let table = self.tables + 0x100 * u64::from(head) + 16 * rng.below(8);
             for n in 0..pieces.len() {
                 guest.put(table + 16 * n as u64, &desc(n, n as u16 + 1).0);
             }

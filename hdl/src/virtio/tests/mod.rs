@@ -5,6 +5,7 @@ mod lives;
 mod merged;
 mod offload;
 mod packed;
+mod packed_ring;
 
 use super::engine::{engine, steered, TELLERS};
 use super::testing::Guest;

@@ -24,7 +24,7 @@ use wish::Wish;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_use", &["m_put", "s_done", "m_rd", "s_row", "m_msix", "s_ctl", "m_ctl"]), // one batch at a time
+    ("s_use", &["m_put", "s_done", "m_rd", "s_row", "m_msix", "m_ctl"]), // one batch at a time
     ("s_done", &[]),
     ("s_row", &[]),
     ("s_ctl", &["m_put", "s_done", "m_rd", "s_row", "m_msix", "m_ctl"]), // between batches

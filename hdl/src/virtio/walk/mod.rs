@@ -21,6 +21,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_row", &[]),                                             // taken when it comes
     ("m_tx", &["s_row"]),
     ("m_rx", &["s_row"]),
+    ("m_walked", &["m_rd", "s_row", "m_tx", "m_rx"]),
 ];
 
 /// Bytes of a chain to be sent, at most; bits of their number in a message, and of a sum that has one more.

@@ -15,6 +15,7 @@ mod shared_queue;
 mod stations;
 mod tunnel;
 mod uet;
+mod virtio;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use super::word;
@@ -247,6 +248,10 @@ pub mod engines {
         Command(SetUetEnds, Program::set_uet_ends),
     ];
 
+    /// Virtio network functions.
+    pub const VIRTIO: &[Command] =
+        &[Command(SetVq, Program::set_vq), Command(QueryVq, Program::query_vq), Command(SetVqSteer, Program::set_vq_steer), Command(SetVqFunction, Program::set_vq_function)];
+
     /// Of RoCEv2: the function's groups and its raw queue pair.
     pub fn reset_roce(program: &mut Program) {
         program.no_groups();
@@ -258,6 +263,8 @@ pub mod engines {
     pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
     /// Of the tunnels: the physical function's own goes with it.
     pub const RESET_TUNNEL: fn(&mut Program) = Program::no_tunnel;
+    /// Of virtio: the function's queues end.
+    pub const RESET_VIRTIO: fn(&mut Program) = Program::no_virtio;
     /// Of Ultra Ethernet: nobody is a peer, and there is no ring, if it is the physical function.
     pub const RESET_UET: fn(&mut Program) = Program::no_uet;
     /// Of the flow tables: they are emptied, and frames pass, if it is the physical function; else it may send nothing any more, if it is verified.
@@ -265,6 +272,7 @@ pub mod engines {
 }
 
 pub use uet::{ENDS as UET_ENDS, PEERS as UET_PEER_TABLE};
+pub use virtio::{AVAIL as VQ_AVAIL, BELL as VQ_BELL, INTAKE as VQ_INTAKE, STEER as VQ_STEER, USED as VQ_USED};
 
 /// The program while it is written.
 pub struct Program {
