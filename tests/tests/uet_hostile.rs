@@ -95,7 +95,7 @@ fn with(frame: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
 fn summed(frame: &[u8]) -> Vec<u8> {
     let clear = with(frame, IP + 10, &[0, 0]);
     let words = clear[IP..UDP].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
-    let sum = words.fold(0, |a, b| a + b);
+    let sum = words.sum::<u32>();
     let folded = (sum & 0xffff) + (sum >> 16);
     let folded = (folded & 0xffff) + (folded >> 16);
     with(&clear, IP + 10, &(!(folded as u16)).to_be_bytes())
@@ -175,7 +175,7 @@ fn strangers_disturb_nobody_and_are_counted() {
         assert_eq!(street.end(0), UetEnd { tag, why: 0, code: DONE });
     }
     let trace = street.world.lock().unwrap().trace.take().unwrap();
-    let good = trace.iter().filter(|e| e.card == 1 && e.kind == Kind::RxBeat && e.last && e.head.len() == SES + 44 + BYTES).next_back().unwrap().head.clone();
+    let good = trace.iter().rfind(|e| e.card == 1 && e.kind == Kind::RxBeat && e.last && e.head.len() == SES + 44 + BYTES).unwrap().head.clone();
     assert_eq!((&good[IP + 12..IP + 16], &good[UDP + 2..UDP + 4]), (&ip(0, 0)[..], &4793u16.to_be_bytes()[..]));
     let before = street.counters(1);
     let mut tag = 2;
