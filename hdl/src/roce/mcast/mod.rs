@@ -43,6 +43,10 @@ enum State {
     Last,
 }
 
+/// Words of `PathCtx` with the tag, and with the bit that says whether there is one.
+const TAG_WORD: u64 = 1;
+const FLAGS_WORD: u64 = 13;
+
 /// Attachments, `2^LA` of them, of `2^LQ` queue pairs, between the queue of received requests and the responder.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(LA <= 7)]
@@ -150,16 +154,16 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
             }
         }
 
-        // Words 1 and 13 of a path: the tag, and whether there is one. They are read while the group is compared.
+        // Of a path: the tag, and whether there is one. They are read while the group is compared.
         self.path_line.next = self.path_ctl.val().line;
         self.path_data.next = self.path_ctl.val().data;
         self.path_write.next = self.path_ctl_valid.val() & self.path_ctl.val().write;
         self.member.next = self.row.q.val().qpn;
-        self.tags.write_en.next = self.path_write.val() & (self.path_ctl.val().word == 1);
+        self.tags.write_en.next = self.path_write.val() & (self.path_ctl.val().word == TAG_WORD);
         self.tags.write_addr.next = self.path_line.val().get_bits::<LQ>(0);
         self.tags.write_data.next = self.path_data.val().get_bits::<12>(16);
         self.tags.read_addr.next = self.member.val().get_bits::<LQ>(0);
-        self.tagged.write_en.next = self.path_write.val() & (self.path_ctl.val().word == 13);
+        self.tagged.write_en.next = self.path_write.val() & (self.path_ctl.val().word == FLAGS_WORD);
         self.tagged.write_addr.next = self.path_line.val().get_bits::<LQ>(0);
         self.tagged.write_data.next = self.path_data.val().get_bit(9);
         self.tagged.read_addr.next = self.member.val().get_bits::<LQ>(0);

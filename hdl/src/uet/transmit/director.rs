@@ -16,6 +16,9 @@ use crate::uet::types::{Choice, LossAsk, LossTold, SprayAsk, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
+/// Kinds of events that are looked at in one cycle.
+const LOOKED_AT: u64 = 2;
+
 /// Whose event it is.
 mod what {
     pub const HEAD: u64 = 0;
@@ -237,7 +240,7 @@ impl<const LP: usize> Logic for Director<LP> {
                 self.admit.go.next = self.admit.wants.val();
                 self.hear.go.next = self.s_head.valid.val() & !self.admit.wants.val();
             }
-            self.what.d.next = self.what.q.val() + 2;
+            self.what.d.next = self.what.q.val() + LOOKED_AT;
             if self.hear.go.val() {
                 self.what.d.next = bits::<2>(what::HEAD);
                 self.state.d.next = State::Work;

@@ -8,11 +8,12 @@ use crate::context::line::CtlLine;
 use crate::msg::{CellRead, CtlReq, CtlResp, RxDesc, VsFor};
 use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::cell_ram::CELL_BYTES;
-use crate::prim::pack::Gather;
+use crate::prim::pack::{permutation, BePick, Gather};
 use crate::records::StationCtx;
 use crate::stream::{AxisFifo, MsgFifo, MsgSlice};
 use ferric_abi::csr;
 use ferric_abi::meta::frame_kind;
+use ferric_abi::wire;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -147,7 +148,8 @@ pub struct Intake<const W: usize, const K: usize, const LG: usize, const NF: usi
     came: Signal<Local, Bits<14>>,
     gone: Signal<Local, Bits<14>>,
     done: Signal<Local, Bit>,
-    low: Signal<Local, Bits<48>>,
+    #[init(BePick::new(permutation(&wire::Eth::LAYOUT, 0)[..8 * LOOK as usize].to_vec()))]
+    destination: BePick<W, Bits<48>>,
     beat: Signal<Local, Bits<W>>,
     found: Signal<Local, Bits<ND>>,
     tci: Signal<Local, Bits<16>>,
@@ -260,7 +262,7 @@ impl<const W: usize, const K: usize, const LG: usize, const NF: usize, const LF:
 
         // Beats: of the destination into the register, of a copy on their way.
         self.beat.next = self.s_cell.data.val();
-        self.low.next = self.beat.val().get_bits::<48>(0);
+        self.destination.x.next = self.beat.val();
         self.beats.s.data.next = self.s_cell.data.val();
         self.beats.s.keep.next = self.s_cell.keep.val();
         self.ends.next = self.left.q.val() <= PIECE;
@@ -305,12 +307,7 @@ impl<const W: usize, const K: usize, const LG: usize, const NF: usize, const LF:
             }
             State::Await => {
                 self.s_cell.ready.next = true;
-                self.dmac.d.next = ((self.low.val() & 0xff) << 40)
-                    | ((self.low.val() & 0xff00) << 24)
-                    | ((self.low.val() & 0xff_0000) << 8)
-                    | ((self.low.val() >> 8) & 0xff_0000)
-                    | ((self.low.val() >> 24) & 0xff00)
-                    | ((self.low.val() >> 40) & 0xff);
+                self.dmac.d.next = self.destination.y.val();
                 if self.s_cell.valid.val() {
                     self.state.d.next = State::Compare;
                 }
