@@ -26,7 +26,7 @@ pub struct Beat {
 }
 
 /// Of a read's number the bit that says that it is the second master's.
-const SECOND: u64 = 1;
+const THEIRS: u64 = 1;
 
 /// `W` bits and `K` bytes per beat. `LA`: bits of the first master's ids, `LO` = `LA` + 1 of those on the bus, whose top bit says whose they are.
 #[derive(LogicBlock, BlockDefault)]
@@ -118,7 +118,7 @@ impl<const W: usize, const K: usize, const LA: usize, const LO: usize> Logic for
         self.ar_user.next = self.addresses.m.data.val().user;
         self.whose.next = bits::<LO>(0);
         if self.addresses.m.data.val().second {
-            self.whose.next = bits::<LO>(SECOND);
+            self.whose.next = bits::<LO>(THEIRS);
         }
         self.number.next = bit_cast::<LO, 9>(self.addresses.m.data.val().id);
         self.ar_id.next = (self.whose.val() << self.whose_at.val()) | self.number.val();
