@@ -35,6 +35,8 @@ pub struct Plan {
     pub bodies: [Body; 2],
 }
 
+/// So often counters are read until no frame leaves meanwhile.
+const QUIET_TRIES: u32 = 20;
 /// Queue pairs that share a completion queue.
 const PER_CQ: usize = 8;
 /// Messages outstanding per queue pair and direction.
@@ -534,9 +536,17 @@ impl Soak {
         let refused = self.pair.world().cards[1].iommu.fault_count();
         self.count("refused_by_iommu", refused);
         let names = ferric_hdl::card::counters::names();
-        let counters = [0, 1].map(|h| self.pair.hosts[h].ctx.counters(0, names.len() as u32));
-        let [a, b] = counters;
-        let counters = [a?, b?];
+        let sent = || self.pair.world().links.iter().map(|l| l.counters.sent).collect::<Vec<_>>();
+        // A late acknowledge may leave while they are read: then they are read again.
+        let mut tries = 0..QUIET_TRIES;
+        let counters = loop {
+            let before = sent();
+            let [a, b] = [0, 1].map(|h| self.pair.hosts[h].ctx.counters(0, names.len() as u32));
+            let counters = [a?, b?];
+            if sent() == before || tries.next().is_none() {
+                break counters;
+            }
+        };
         let (links, out_of_order, cycles) = {
             let w = self.pair.world();
             (w.links.iter().map(|l| l.counters).collect::<Vec<_>>(), w.cards.iter().map(|c| c.bus.out_of_order).sum::<u64>(), w.cycle())
