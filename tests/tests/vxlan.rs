@@ -262,9 +262,13 @@ fn a_tenant_does_not_choose_the_tunnel() {
     ] {
         assert!(matches!(ctx.set_tunnel(0, &bad), Err(Error::Admin { status: AdminStatus::BadParameter, .. })), "{bad:?}");
     }
-    // There is no such function; and function 1 has the VNI at this address.
+    // There is no such function; and function 1 has the VNI at this address, whose network function 2 may join by the same rules only.
     assert!(matches!(ctx.set_tunnel(4, &tunnel(0, false)), Err(Error::Admin { status: AdminStatus::BadId, .. })));
-    assert!(matches!(ctx.set_tunnel(2, &tunnel(0, false)), Err(Error::Admin { status: AdminStatus::InUse, .. })));
+    let other = TunnelConfig { any_remote: true, ..tunnel(0, false) };
+    assert!(matches!(ctx.set_tunnel(2, &other), Err(Error::Admin { status: AdminStatus::InUse, .. })));
+    assert!(matches!(ctx.set_tunnel(0, &tunnel(0, false)), Err(Error::Admin { status: AdminStatus::InUse, .. })));
+    ctx.set_tunnel(2, &tunnel(0, false)).unwrap();
+    assert_eq!([1, 2].map(|function| ctx.tunnel_leader(function).unwrap()), [None, Some(1)]);
 }
 
 /// A card without the engine says so.
