@@ -10,7 +10,7 @@ use ferric_driver::types::{Mac, Path};
 use ferric_driver::{Access, Config, Context, MemoryRegion, Pd, UetEnds, UetWrite};
 use ferric_hdl::card::Card;
 use ferric_sim::axi::HostTiming;
-use ferric_sim::trace::{Event, Kind};
+use ferric_sim::trace::Event;
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
 use pins::*;
 use std::fmt::Write as _;
@@ -445,6 +445,7 @@ A packet that is sent again, a refusal, or a counter that tells of a drop is a f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferric_sim::trace::Kind;
 
     /// The headers of a WRITE's packet of `payload` bytes (`ends`: it is its message's last).
     fn frame(psn: u32, payload: u16, ends: bool) -> Vec<u8> {

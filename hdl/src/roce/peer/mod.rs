@@ -24,9 +24,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// The four words of an address.
 const IP_WORDS: usize = 4;
 
-/// The bit of a path's first word, one-hot.
-const WORD_0: u64 = 1;
-
 /// Compares each received packet with the path of its queue pair, one per cycle. `LQ`: log2 of the queue pairs, `LJ`: of those in a function's share.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(1 < LJ && LJ <= LQ)]
@@ -120,7 +117,7 @@ impl<const LQ: usize, const LJ: usize> Logic for PeerCheck<LQ, LJ> {
 
         // The paths, as they are written. Seen for several cycles a write is only repeated.
         self.line.next = self.ctl.val().line;
-        self.hit.next = bits::<64>(WORD_0) << bit_cast::<64, 6>(self.ctl.val().word);
+        self.hit.next = bits::<64>(1) << bit_cast::<64, 6>(self.ctl.val().word);
         self.data.next = self.ctl.val().data;
         self.write.next = self.ctl_valid.val() & self.ctl.val().write;
         self.special.next = self.ask.val().datagram & (self.ask.val().qpn == self.special_qpn.val());
