@@ -1,6 +1,9 @@
 //! What crosses crates: two simulated cards with their drivers, connected queue pairs, and the programs built on them
 //! (demo, bench, soak, replay).
 
+// One copy of the gateware for all programs of this crate.
+use ferric_shared as _;
+
 pub mod bench;
 pub mod hostile;
 pub mod mutants;

@@ -1,6 +1,8 @@
 //! The examples of `driver/examples/` run to their end: what a newcomer tries first works.
 // Each example has the file `simulated` as a module of its own, since each is a program.
 #![allow(clippy::duplicate_mod)]
+// One copy of the gateware for all programs of this crate.
+use ferric_shared as _;
 #[path = "../../driver/examples/read_atomic.rs"]
 mod read_atomic;
 #[path = "../../driver/examples/send_recv.rs"]

@@ -1,4 +1,6 @@
 //! Ultra Ethernet between two whole cards: WRITEs from host memory to host memory, each ended once.
+// One copy of the gateware for all programs of this crate.
+use ferric_shared as _;
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::uet::codes::ReturnCode;
 use ferric_driver::types::{Mac, Path};

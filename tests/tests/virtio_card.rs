@@ -1,4 +1,6 @@
 //! Virtio functions of whole cards: rings in host memory, frames from card to card, every byte compared (docs/virtio.md). The drivers of rings are those of the engine's own tests.
+// One copy of the gateware for all programs of this crate.
+use ferric_shared as _;
 #[allow(dead_code)] // What only the engine's own tests use of it.
 #[path = "../../hdl/src/virtio/tests/driver.rs"]
 mod driver;
