@@ -1,11 +1,11 @@
 //! Ultra Ethernet between two whole cards: WRITEs from host memory to host memory, each ended once.
 // One copy of the gateware for all programs of this crate.
-use ferric_shared as _;
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::uet::codes::ReturnCode;
 use ferric_driver::types::{Mac, Path};
 use ferric_driver::{Access, Config, Context, Error, MemoryRegion, Pd, UetEnd, UetEnds, UetWrite};
 use ferric_hdl::card::Card;
+use ferric_shared as _;
 use ferric_sim::fabric::{Faults, LinkConfig};
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
