@@ -1,4 +1,6 @@
 //! Functions of one card `switch` talk to each other, and to a function's own other queue pair: what they send does not leave the card, while others of the wire go on beside it.
+#[path = "local/networks.rs"]
+mod networks;
 #[path = "local/one_vni.rs"]
 mod one_vni;
 
@@ -31,7 +33,12 @@ fn pair(width: usize) -> Pair {
 }
 
 fn pair_of(width: usize, functions: usize) -> Pair {
-    let cards = vec![CardConfig { width, engines: "switch", ..Default::default() }, CardConfig { body: Body::Twin, width, engines: "vxlan", ..Default::default() }];
+    named([CardConfig { width, engines: "switch", ..Default::default() }, CardConfig { body: Body::Twin, width, engines: "vxlan", ..Default::default() }], functions)
+}
+
+/// Functions of two cards, each with its addresses.
+fn named(cards: [CardConfig; 2], functions: usize) -> Pair {
+    let cards = cards.into();
     let pair = Pair::with_functions(&WorldConfig { cards, ..Default::default() }, functions as u8).unwrap();
     for host in (0..functions).flat_map(|f| pair.of(f)) {
         host.ctx.set_station(0, host.mac()).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 const VNI: u32 = 100;
 const OTHER_VNI: u32 = 101;
 /// A type that nobody knows.
-const TYPE: [u8; 2] = [0x88, 0xb5];
+pub(crate) const TYPE: [u8; 2] = [0x88, 0xb5];
 
 fn tunnel(card: usize, function: usize) -> TunnelConfig {
     let end = |card: usize| (Mac([6, 0, 0, 0, 0, card as u8 + 1]), IpAddr::from([192, 0, 2, card as u8 + 1]));
@@ -17,13 +17,16 @@ fn tunnel(card: usize, function: usize) -> TunnelConfig {
 }
 
 /// Functions 1 and 2 of both cards are tenants of one VNI; function 3 is called like function 1.
-struct Bench {
-    pair: Pair,
+pub(crate) struct Bench {
+    pub(crate) pair: Pair,
 }
 
 impl Bench {
     fn new(width: usize) -> Self {
-        let pair = pair_of(width, 4);
+        Self::of(pair_of(width, 4))
+    }
+
+    pub(crate) fn of(pair: Pair) -> Self {
         for card in 0..2 {
             (1..4).for_each(|f| pair.hosts[card].ctx.set_tunnel(f as u16, &tunnel(card, f)).unwrap());
             let (third, (mac, ip)) = (&pair.of(3)[card].ctx, Self::name_of(&pair, card, 1));
@@ -35,17 +38,17 @@ impl Bench {
         Self { pair }
     }
 
-    fn name_of(pair: &Pair, card: usize, function: usize) -> (Mac, IpAddr) {
+    pub(crate) fn name_of(pair: &Pair, card: usize, function: usize) -> (Mac, IpAddr) {
         let host = &pair.of(if function == 3 { 1 } else { function })[card];
         (host.mac(), host.ip(false))
     }
 
-    fn host(&self, card: usize, function: usize) -> &Host {
+    pub(crate) fn host(&self, card: usize, function: usize) -> &Host {
         &self.pair.of(function)[card]
     }
 
     /// Of two functions: card and number.
-    fn talk(&self, ends: [(usize, usize); 2]) -> Talk<'_> {
+    pub(crate) fn talk(&self, ends: [(usize, usize); 2]) -> Talk<'_> {
         Talk::called(ends.map(|(card, f)| self.host(card, f)), ends.map(|(card, f)| Self::name_of(&self.pair, card, f)))
     }
 }
