@@ -133,6 +133,8 @@ messages! {
         pkey: 16, dest_qpn: 24, psn: 24, va: 64, rkey: 32, dma_len: 32, imm: 32, qkey: 32, src_qpn: 24, operand: 64, compare: 64, multicast: 1, tunnel: 1, function: 12, }
     /// Of which network a received frame is; the fields mean what they mean in `RxDesc`.
     Network { tunnel: 1, function: 12, }
+    /// Who has sent a frame: `local`: that function of this card, whose network is called `network` if it has a tunnel; else it came off the wire, and the rest means nothing.
+    SentBy { local: 1, function: 6, network: 6, }
     /// Between whom a received packet travels, for `roce/peer`: the queue pair and the addresses as numbers (MAC: first byte on the wire highest; IPv4 in the low
     /// 32 bits), `vid` the VLAN identifier of its tag; `tunnel` and `function` as in `RxDesc`. `datagram`: opcode of the UD class.
     PeerAsk { qpn: 24, datagram: 1, dmac: 48, sip: 128, dip: 128, ipv6: 1, vlan: 1, vid: 12, tunnel: 1, function: 12, }

@@ -1,4 +1,6 @@
 //! Functions of one card `switch` talk to each other, and to a function's own other queue pair: what they send does not leave the card, while others of the wire go on beside it.
+#[path = "local/decided.rs"]
+mod decided;
 #[path = "local/networks.rs"]
 mod networks;
 #[path = "local/one_vni.rs"]

@@ -29,9 +29,6 @@ pub enum Refusal {
     /// The tables cannot say it.
     #[error("{0}")]
     Tables(#[from] NotOffloaded),
-    /// Its frames come from a function.
-    #[error("the card asks no flow table about what functions send")]
-    Sent,
     /// The card does not do what the actions say.
     #[error("the card neither changes frames nor copies them, nor sends them out again")]
     Unable,
@@ -160,10 +157,7 @@ impl Book {
     pub fn compile(&self, flow: &Flow) -> Result<Line, Refusal> {
         let from = self.tunnel_of(flow)?;
         let tunnels: &[TunnelPort] = if from.is_some() { &TUNNELS } else { &[] };
-        let Compiled { inbound, key, mask, action, profile } = self.model(from).compile(flow, tunnels)?;
-        if !inbound {
-            return Err(Refusal::Sent);
-        }
+        let Compiled { key, mask, action, profile, .. } = self.model(from).compile(flow, tunnels)?;
         let number = u32::from(action.number());
         match action.kind() {
             destination::PORT if !(FUNCTION_PORTS..FUNCTION_PORTS + u32::from(self.functions)).contains(&number) => return Err(Refusal::Port(number)),

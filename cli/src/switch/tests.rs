@@ -36,13 +36,16 @@ fn flows_are_lines_of_the_card() {
         assert_eq!((line.key.domain(), line.key.remote(), line.action.kind()), (function + 1, function + 1, destination::DROP), "{vni}");
         assert!(line.mask.domain() != 0 && line.mask.remote() != 0);
     }
+    // From one function to another: the port says which, and remote endpoint 0 that it did not come through a tunnel, whether or not the function has one.
+    let sent = compile("in_port(f1),eth_type(0x0800)", "f2").unwrap();
+    assert_eq!((sent.key.in_port(), sent.mask.in_port(), sent.key.remote(), sent.mask.domain(), sent.class, sent.action.number()), (9, 0xff, 0, 0, Some(2), 10));
     assert!(compile("in_port(1),eth_type(0x86dd),ipv6(proto=6)", "8").unwrap().v6);
 }
 
 #[test]
 fn what_the_card_cannot_do_is_refused() {
     let refused = |matches: &str, actions: &str| compile(matches, actions).unwrap_err();
-    assert_eq!(refused("in_port(f1),eth_type(0x0800)", "f2"), Refusal::Sent);
+    assert_eq!(refused("in_port(f1),eth_type(0x0800)", "uplink"), Refusal::Unable);
     assert_eq!(refused(&format!("in_port(uplink),{HOST}"), "push_vlan(vid=5,pcp=0),f1"), Refusal::Unable);
     assert_eq!(refused(&format!("in_port(uplink),{HOST}"), "f1,f2"), Refusal::Unable);
     assert!(matches!(refused(&format!("in_port(uplink),{HOST}"), "40"), Refusal::Port(40) | Refusal::Tables(_)));

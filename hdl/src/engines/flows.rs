@@ -40,6 +40,7 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.join("flows.now", "flow_program.now");
     a.join("flows.stat", "flow_program.stat");
     a.link_all(OFF_THE_WIRE, wire::FLOWS, &["flows.s", "flows.s_err"], &["flows.m", "flows.m_err"]);
+    a.optional("flows.s_origin");
     a.link(NETWORKS, wire::FLOWS, "flows.s_network", "flows.m_network");
     a.join_each(NF, "tunnel.ctx[*]", "guard.ctx[*]");
     ["write", "command", "close", "closed", "forget"].iter().for_each(|port| a.join(&format!("flow_program.{port}"), &format!("guard.{port}")));

@@ -80,8 +80,8 @@ pub mod wire {
     pub const SWITCH: u32 = 10;
     /// Behind that on the way in: flow tables, which see the frames without their outer headers.
     pub const FLOWS: u32 = 15;
-    /// Behind all that decides about frames off the wire: what comes from functions of the card.
-    pub const LOCAL_IN: u32 = 18;
+    /// Between those: what comes from functions of the card, which never had any.
+    pub const LOCAL_IN: u32 = 12;
 }
 
 /// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.

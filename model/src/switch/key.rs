@@ -1,6 +1,10 @@
 //! The key that tables are asked with (SWITCH.md section 7): 488 bits, declared in `ferric_abi::switch`.
 use super::layers::{Layers, Upper};
+use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_abi::switch::FlowKey;
+
+/// The virtual port of the wire.
+const WIRE_PORT: u8 = 1;
 
 /// Where a frame came from, as far as the key knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +17,20 @@ pub struct Origin {
     pub remote: u16,
     /// The configured Geneve option was there.
     pub geneve_option: bool,
+}
+
+impl Origin {
+    /// Of a frame as a card receives it: `function` as [`crate::net::networks::Through::bits`] has it if it came through a `tunnel`, or its sender's network has one; `sender`: the function of this card that has
+    /// sent it and the number of that one's network, if it did not come off the wire. A network's bridge domain is its number and 1, the same number is the other end of its tunnel.
+    pub fn received(tunnel: bool, function: u16, sender: Option<(u16, u16)>) -> Self {
+        let network = sender.map_or(function & crate::net::networks::FUNCTION, |(_, network)| network);
+        let domain = if tunnel { network + 1 } else { 0 };
+        let (port, remote) = match sender {
+            Some((function, _)) => (FUNCTION_PORTS as u8 + function as u8, 0),
+            None => (WIRE_PORT, domain),
+        };
+        Self { port, domain, remote, geneve_option: false }
+    }
 }
 
 /// The key of a frame.

@@ -1,7 +1,7 @@
 //! Frames and their fates against the golden model, with gaps, while the next generation's tables are written and switched to.
 use super::model::Fate;
 use super::{Flows, STATS};
-use crate::msg::Network;
+use crate::msg::{Network, SentBy};
 use crate::stream::bypass::tests::Past;
 use crate::stream::bypass::LG_SILENCE;
 use crate::switch::key::tests::any_frame;
@@ -45,28 +45,40 @@ const DRAIN: u64 = 120;
 /// Cycles of silence after which frames go past, if they may.
 const SILENCE: u64 = (1 << LG_SILENCE) + 10;
 
-/// A frame, whether the MAC finds it bad, and through whose tunnel it came.
+/// Where a frame comes from: what goes with it, and which function of this card has sent it, with the number of that one's network.
+#[derive(Clone, Copy, Debug)]
+struct Whence {
+    network: (bool, u16),
+    sender: Option<(u16, u16)>,
+}
+
+/// A frame, whether the MAC finds it bad, and where it comes from.
 #[derive(Clone, Debug)]
 struct Came {
     frame: Vec<u8>,
     bad: bool,
-    network: (bool, u16),
+    whence: Whence,
 }
 
 /// A frame behind the block: its bytes, whether it is bad, and whose it is.
 type Gone = (Vec<u8>, bool, (bool, u16));
 
-fn any_network(rng: &mut Rng) -> (bool, u16) {
-    match rng.below(6) {
+fn off_the_wire(tunnel: bool, function: u16) -> Whence {
+    Whence { network: (tunnel, function), sender: None }
+}
+
+fn any_whence(rng: &mut Rng) -> Whence {
+    let network = match rng.below(6) {
         0..2 => (false, 0),
         2 => (false, 0xfff),
         _ => (true, rng.below(u64::from(NF)) as u16),
-    }
+    };
+    let function = rng.below(u64::from(NF)) as u16;
+    Whence { network, sender: rng.percent(30).then(|| (function, if network.0 { rng.below(u64::from(NF)) as u16 } else { 0 })) }
 }
 
-fn origin(network: (bool, u16)) -> Origin {
-    let whose = if network.0 { network.1 + 1 } else { 0 };
-    Origin { port: 1, domain: whose, remote: whose, geneve_option: false }
+fn origin(whence: Whence) -> Origin {
+    Origin::received(whence.network.0, whence.network.1, whence.sender)
 }
 
 struct Bench<const W: usize, const K: usize> {
@@ -142,7 +154,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     fn push_any(&mut self) {
         let rng = self.tb.rng();
         let frame = self.pool[rng.below(POOL as u64) as usize].clone();
-        let came = Came { frame, bad: rng.percent(10), network: any_network(rng) };
+        let came = Came { frame, bad: rng.percent(10), whence: any_whence(rng) };
         self.push(came);
     }
 
@@ -151,17 +163,17 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let gap = self.gaps > 0 && self.tb.rng().percent(self.gaps);
         let beat = if gap { None } else { self.beats.pop_front() };
         let rng = self.tb.rng();
-        let (bytes, last, bad, network) = match &beat {
+        let (bytes, last, bad, whence) = match &beat {
             // Of a bad frame the last beat says so.
-            Some((bytes, last, came, _)) => (bytes.clone(), *last, *last && came.bad, came.network),
-            None => (Vec::new(), rng.percent(50), rng.percent(50), any_network(rng)),
+            Some((bytes, last, came, _)) => (bytes.clone(), *last, *last && came.bad, came.whence),
+            None => (Vec::new(), rng.percent(50), rng.percent(50), any_whence(rng)),
         };
         if let Some((_, last, came, at)) = &beat {
             if self.past.by {
                 // It passes, whatever the port says by the time of its window.
                 if *at <= K {
                     self.by += 1;
-                    self.expected.push_back((came.frame.clone(), came.bad, came.network));
+                    self.expected.push_back((came.frame.clone(), came.bad, came.whence.network));
                 }
             } else if *at == WINDOW.min(came.frame.len()) || (*at > WINDOW && *at - bytes.len() < WINDOW) || (*last && *at < WINDOW) {
                 self.judged.push_back((self.cycles + ASKED, came.clone()));
@@ -176,7 +188,11 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         self.tb.set("s$keep", if bytes.is_empty() { 0 } else { u64::MAX >> (64 - bytes.len()) });
         self.tb.set("s$last", last.into());
         self.tb.set("s_err", bad.into());
+        let Whence { network, sender } = whence;
         self.tb.set_wide("s_network", &Fields::of::<Network>().pack(&[("tunnel", network.0.into()), ("function", network.1.into())])[..]);
+        let (function, number) = sender.unwrap_or((network.1 & 63, network.1 & 63));
+        let origin = Fields::of::<SentBy>().pack(&[("local", sender.is_some().into()), ("function", function.into()), ("network", number.into())]);
+        self.tb.set_wide("s_origin", &origin[..]);
         self.tb.set("port", u32::from_le_bytes(self.port.0).into());
         while self.judged.front().is_some_and(|(at, _)| *at == self.cycles) {
             let (_, came) = self.judged.pop_front().expect("there is one");
@@ -223,9 +239,9 @@ impl<const W: usize, const K: usize> Bench<W, K> {
 
     /// What the model says about a frame whose window was there in a cycle with this port and these tables.
     fn judge(&mut self, came: &Came) {
-        let Came { frame, bad, network } = came;
+        let Came { frame, bad, whence } = came;
         if !self.port.valid() {
-            return self.expected.push_back((frame.clone(), *bad, *network));
+            return self.expected.push_back((frame.clone(), *bad, whence.network));
         }
         let miss = if self.port.drop_miss() { MissAction::Drop } else { MissAction::Exception };
         let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, bridge: self.port.bridge(), ..Default::default() };
@@ -234,7 +250,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let (verdict, roce) = match layers {
             Ok(layers) => {
                 let facts = Facts::of(&layers);
-                (self.tables.decide(&key(&layers, origin(*network)), &facts, &port), facts.roce)
+                (self.tables.decide(&key(&layers, origin(*whence)), &facts, &port), facts.roce)
             }
             Err(_) => (self.tables.decide(&FlowKey::default(), &Facts::DEEP, &port), false),
         };
@@ -327,11 +343,11 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             let rng = self.tb.rng();
             // Frames that are cut are few, and none of another kind finds out that they are.
             let at = if rng.percent(40) { rng.below(POOL as u64 / 10) * 10 + 1 } else { rng.below(POOL as u64) };
-            let (frame, network) = (&self.pool[at as usize], any_network(rng));
+            let (frame, whence) = (&self.pool[at as usize], any_whence(rng));
             let Ok(layers) = seen(frame).0 else { continue };
             let port = Port { class: rng.below(4) as u8, ..Default::default() };
             let Some(mask) = inbound.profiles[usize::from(next)][ferric_model::switch::tables::profile(&port, Facts::of(&layers).class)] else { continue };
-            let (key, line) = (masked(&key(&layers, origin(network)), &mask).0, first + rng.below(ACTIONS));
+            let (key, line) = (masked(&key(&layers, origin(whence)), &mask).0, first + rng.below(ACTIONS));
             if let Ok(writes) = self.placement.insert(Entry { key: key.into(), generation: next, result: line as u32 }) {
                 for write in writes {
                     let entry = write.entry.map(|e| (FlowKey((&e.key[..]).try_into().expect("61")), e.result as u16, e.generation));
@@ -353,9 +369,9 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
         for _ in 0..STATIONS {
             let rng = self.tb.rng();
-            let (frame, network) = (&self.pool[rng.below(POOL as u64) as usize], any_network(rng));
+            let (frame, whence) = (&self.pool[rng.below(POOL as u64) as usize], any_whence(rng));
             let Ok(layers) = seen(frame).0 else { continue };
-            let key = key(&layers, origin(network));
+            let key = key(&layers, origin(whence));
             let number = rng.range(6, 13) as u16;
             let (to, result) = match rng.below(6) {
                 0 => (Station::Remote(number), station::remote(number, 0)),
@@ -380,7 +396,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             let rng = self.tb.rng();
             let frame = &self.pool[rng.below(POOL as u64) as usize];
             let Ok(layers) = parse(frame) else { continue };
-            let key = key(&layers, origin(any_network(rng)));
+            let key = key(&layers, origin(any_whence(rng)));
             let v6 = key.ethertype() == ethertype::IPV6;
             let seen = sources(v6);
             let mut mask = FlowKey::default();
@@ -537,18 +553,18 @@ fn back_to_back<const W: usize, const K: usize>(lengths: &[usize]) {
             let mut frame = b.tb.rng().bytes(*length);
             // A tag of priorities that differ, and else nothing that is known.
             frame.iter_mut().skip(12).zip([0x81, 0, n as u8, 0, 0x88, 0xb5]).for_each(|(byte, to)| *byte = to);
-            b.push(Came { frame, bad: false, network: (false, 0) });
+            b.push(Came { frame, bad: false, whence: off_the_wire(false, 0) });
         }
         b.drain();
     }
     // A window that took its time, and then short frames in every cycle.
     for _ in 0..20 {
         let frame = b.tb.rng().bytes(128);
-        b.push(Came { frame, bad: false, network: (true, 2) });
+        b.push(Came { frame, bad: false, whence: off_the_wire(true, 2) });
         b.gaps = 80;
         (0..100).for_each(|_| b.cycle());
         b.gaps = 0;
-        (0..200).for_each(|n| b.push(Came { frame: vec![n as u8; 1 + n % K], bad: false, network: (true, 1) }));
+        (0..200).for_each(|n| b.push(Came { frame: vec![n as u8; 1 + n % K], bad: false, whence: off_the_wire(true, 1) }));
         b.drain();
     }
     assert_eq!(b.stat.keys().copied().collect::<Vec<_>>(), ["software"]);
@@ -566,7 +582,7 @@ fn latency<const W: usize, const K: usize>(length: usize, decides: bool) -> u64 
     let beats = length.div_ceil(K) as u64;
     b.port = FlowPortCtx::default().with_valid(decides);
     (0..SILENCE).for_each(|_| b.cycle());
-    b.push(Came { frame: vec![7; length], bad: false, network: (false, 0) });
+    b.push(Came { frame: vec![7; length], bad: false, whence: off_the_wire(false, 0) });
     let out = (1..).find(|_| {
         b.cycle();
         b.tb.get("m$valid") & b.tb.get("m$last") == 1

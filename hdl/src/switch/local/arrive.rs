@@ -3,7 +3,7 @@
 use super::queue::Queue;
 use super::LONGEST;
 use crate::bus::{AxisSink, AxisSrc};
-use crate::msg::Network;
+use crate::msg::{Network, SentBy};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -27,13 +27,15 @@ pub struct Arrive<const W: usize, const K: usize> {
     pub s_err: Signal<In, Bit>,
     /// With every beat of `s`.
     pub s_network: Signal<In, Network>,
-    /// Frames of functions, with every beat their network; and whether there is room for the longest one, and some beats of the one before.
+    /// Frames of functions, with every beat their network and who has sent them; and whether there is room for the longest one, and some beats of the one before.
     pub s_local: AxisSink<W, K>,
     pub network: Signal<In, Network>,
+    pub origin: Signal<In, SentBy>,
     pub room: Signal<Out, Bit>,
     pub m: AxisSrc<W, K>,
     pub m_err: Signal<Out, Bit>,
     pub m_network: Signal<Out, Network>,
+    pub m_origin: Signal<Out, SentBy>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bit>,
     #[init(Queue::new((2 * LONGEST / K).ilog2() as usize))]
@@ -63,6 +65,8 @@ pub struct Arrive<const W: usize, const K: usize> {
     m_keep: DFF<Bits<K>>,
     err: DFF<Bit>,
     network1: DFF<Network>,
+    origin1: DFF<SentBy>,
+    outside: Signal<Local, SentBy>,
     stat1: DFF<Bit>,
 }
 
@@ -70,7 +74,7 @@ pub struct Arrive<const W: usize, const K: usize> {
 impl<const W: usize, const K: usize> Logic for Arrive<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, spacious, coming, lost, local, inside, m_valid, m_last, m_data, m_keep, err, network1, stat1);
+        dff_setup!(self, clock, spacious, coming, lost, local, inside, m_valid, m_last, m_data, m_keep, err, network1, origin1, stat1);
         clock!(self, clock, ours, theirs);
         self.ours.reset.next = self.reset.val();
         self.theirs.reset.next = self.reset.val();
@@ -82,6 +86,7 @@ impl<const W: usize, const K: usize> Logic for Arrive<W, K> {
         self.ours.last.next = self.s_local.last.val();
         self.ours.err.next = false;
         self.ours.network.next = self.network.val();
+        self.ours.origin.next = self.origin.val();
         self.spacious.d.next = self.ours.used.val() < self.most.val();
         self.room.next = self.spacious.q.val();
         self.active.next = self.local.q.val() | (self.ours.whole.val() & !self.inside.q.val() & !self.theirs.holds.val());
@@ -98,6 +103,11 @@ impl<const W: usize, const K: usize> Logic for Arrive<W, K> {
         self.theirs.last.next = self.s.last.val() | self.full.val();
         self.theirs.err.next = self.s_err.val() | self.full.val();
         self.theirs.network.next = self.s_network.val();
+        self.outside.next.local = false;
+        self.outside.next.function = bits::<6>(0);
+        self.outside.next.network = bits::<6>(0);
+        self.theirs.origin.next = self.outside.val();
+        self.origin1.d.next = self.outside.val();
         if self.s.valid.val() {
             self.coming.d.next = !self.s.last.val();
             self.lost.d.next = (self.lost.q.val() | self.loses.val()) & !self.s.last.val();
@@ -120,6 +130,7 @@ impl<const W: usize, const K: usize> Logic for Arrive<W, K> {
             self.m_last.d.next = self.ours.m_last.val();
             self.err.d.next = false;
             self.network1.d.next = self.ours.m_network.val();
+            self.origin1.d.next = self.ours.m_origin.val();
             if self.ours_go.val() {
                 self.local.d.next = !self.ours.m_last.val();
             }
@@ -141,6 +152,7 @@ impl<const W: usize, const K: usize> Logic for Arrive<W, K> {
         self.m.last.next = self.m_last.q.val();
         self.m_err.next = self.err.q.val();
         self.m_network.next = self.network1.q.val();
+        self.m_origin.next = self.origin1.q.val();
         self.stat1.d.next = self.loses.val();
         self.stat.next = self.stat1.q.val();
         if self.reset.val() {

@@ -1,7 +1,7 @@
 //! Whether a frame that leaves is for a function of the card, too, or only for one.
 
 use crate::bus::{AxisSink, AxisSrc};
-use crate::msg::Network;
+use crate::msg::{Network, SentBy};
 use crate::net::within::{Within, NETWORKS};
 use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::pack::{permutation, BePick, Gather};
@@ -53,6 +53,8 @@ struct Fate {
     copy: Bit,
     /// Whose network it is of, for the functions of this card.
     network: Network,
+    /// Who has sent it.
+    origin: SentBy,
 }
 
 /// Compares the destination of each frame that leaves with the `ND` = 2^`LD` MAC addresses of `NF` functions.
@@ -70,9 +72,10 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     pub m: AxisSrc<W, K>,
     pub m_begins: Signal<Out, Bit>,
     pub m_function: Signal<Out, Bits<12>>,
-    /// Frames for functions of this card; it is always taken. With every beat: the frame's network.
+    /// Frames for functions of this card; it is always taken. With every beat: the frame's network, and who has sent it.
     pub m_local: AxisSrc<W, K>,
     pub network: Signal<Out, Network>,
+    pub origin: Signal<Out, SentBy>,
     /// There is room for the longest frame, and some beats of the one before.
     pub room: Signal<In, Bit>,
     /// The functions' addresses, and which network each is in. They may change at any time.
@@ -96,7 +99,7 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     shifted: Signal<Local, Bits<NETWORKS>>,
     /// Of the sender's network.
     within: Within,
-    origin: Signal<Local, Network>,
+    asker: Signal<Local, Network>,
     may: Signal<Local, SenderCtx>,
     rightly: Gather<NF>,
     station: Signal<Local, StationCtx>,
@@ -105,6 +108,7 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     group: DFF<Bit>,
     tunnel: DFF<Bit>,
     owner: DFF<Bits<6>>,
+    called: DFF<Bits<6>>,
     known: DFF<Bit>,
     hit: Signal<Local, Bit>,
     first: FirstSet<ND>,
@@ -112,6 +116,7 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     place: Signal<Local, Bits<12>>,
     physical: Signal<Local, Bits<8>>,
     to: Signal<Local, Network>,
+    from: Signal<Local, SentBy>,
     // The frame that goes
     fate: Signal<Local, Fate>,
     ready: Signal<Local, Bit>,
@@ -129,6 +134,7 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     l_keep: DFF<Bits<K>>,
     l_last: DFF<Bit>,
     l_network: DFF<Network>,
+    l_origin: DFF<SentBy>,
     counts_as: Signal<Local, Bits<EVENTS>>,
     event1: DFF<Bits<EVENTS>>,
 }
@@ -137,8 +143,8 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
 impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize> Logic for Depart<W, K, NF, ND, LD> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, known, going, gives, drops, patience);
-        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, event1);
+        dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, called, known, going, gives, drops, patience);
+        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, l_origin, event1);
         clock!(self, clock, beats, fates, whose);
         self.beats.reset.next = self.reset.val();
         self.fates.reset.next = self.reset.val();
@@ -166,9 +172,9 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD:
         }
         self.sender.next = self.whose.first.val();
         self.shifted.next = self.networks.val() >> (bit_cast::<9, 6>(self.sender.val()) << LG_EACH);
-        self.origin.next.tunnel = self.shifted.val().get_bit(HAS);
-        self.origin.next.function = bit_cast::<12, 6>(self.sender.val()) | SENDERS;
-        self.within.network.next = self.origin.val();
+        self.asker.next.tunnel = self.shifted.val().get_bit(HAS);
+        self.asker.next.function = bit_cast::<12, 6>(self.sender.val()) | SENDERS;
+        self.within.network.next = self.asker.val();
         self.within.networks.next = self.networks.val();
         for i in 0..ND {
             self.station.next = self.macs[i].val();
@@ -179,6 +185,7 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD:
         self.group.d.next = self.dmac.q.val().get_bit(GROUP);
         self.tunnel.d.next = self.shifted.val().get_bit(HAS);
         self.owner.d.next = self.sender.val();
+        self.called.d.next = self.shifted.val().get_bits::<6>(0);
         self.known.d.next = self.asks.q.val();
         self.hit.next = self.hits.q.val().any();
         self.to.next.tunnel = self.tunnel.q.val();
@@ -200,6 +207,10 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD:
         self.fates.s.data.next.local = self.hit.val();
         self.fates.s.data.next.copy = self.group.q.val();
         self.fates.s.data.next.network = self.to.val();
+        self.from.next.local = true;
+        self.from.next.function = self.owner.q.val();
+        self.from.next.network = self.called.q.val();
+        self.fates.s.data.next.origin = self.from.val();
         self.m_begins.next = self.known.q.val() & !self.hit.val();
         self.m_function.next = bit_cast::<12, 6>(self.owner.q.val());
         // What goes, and where to
@@ -236,11 +247,13 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD:
         self.l_keep.d.next = self.beats.m.keep.val();
         self.l_last.d.next = self.beats.m.last.val();
         self.l_network.d.next = self.fate.val().network;
+        self.l_origin.d.next = self.fate.val().origin;
         self.m_local.valid.next = self.l_valid.q.val();
         self.m_local.data.next = self.l_data.q.val();
         self.m_local.keep.next = self.l_keep.q.val();
         self.m_local.last.next = self.l_last.q.val();
         self.network.next = self.l_network.q.val();
+        self.origin.next = self.l_origin.q.val();
         // What counts
         self.counts_as.next = bits::<EVENTS>(0);
         if self.fate.val().local {

@@ -1,6 +1,6 @@
 //! Frames wait here, beat by beat, with what is known of them.
 
-use crate::msg::Network;
+use crate::msg::{Network, SentBy};
 use crate::prim::keep_mask::{KeepLen, LenMask};
 use crate::prim::sized::{SizedBeatRam, SizedRam};
 use ferric_hdl_derive::{kernel, BlockNew};
@@ -12,7 +12,7 @@ const BAD: u64 = 1 << LEN;
 /// Address bits of the deepest queue.
 pub(super) const MOST: usize = 12;
 
-/// A FIFO of 2^`beats_log2` beats, each with its frame's network.
+/// A FIFO of 2^`beats_log2` beats, each with its frame's network and who has sent it.
 #[derive(LogicBlock, BlockNew)]
 #[given(beats_log2: usize)]
 #[demand(W == 8 * K && K < 1 << LEN)]
@@ -27,6 +27,7 @@ pub(super) struct Queue<const W: usize, const K: usize> {
     pub last: Signal<In, Bit>,
     pub err: Signal<In, Bit>,
     pub network: Signal<In, Network>,
+    pub origin: Signal<In, SentBy>,
     /// The first beat, while `valid`; it goes with `take`.
     pub valid: Signal<Out, Bit>,
     pub m_data: Signal<Out, Bits<W>>,
@@ -34,6 +35,7 @@ pub(super) struct Queue<const W: usize, const K: usize> {
     pub m_last: Signal<Out, Bit>,
     pub m_err: Signal<Out, Bit>,
     pub m_network: Signal<Out, Network>,
+    pub m_origin: Signal<Out, SentBy>,
     pub take: Signal<In, Bit>,
     /// Beats in memory that came before this cycle; one more may be shown.
     pub used: Signal<Out, Bits<13>>,
@@ -45,6 +47,8 @@ pub(super) struct Queue<const W: usize, const K: usize> {
     beats: SizedBeatRam<W, MOST>,
     #[init(SizedRam::new(beats_log2))]
     networks: SizedRam<Network, MOST>,
+    #[init(SizedRam::new(beats_log2))]
+    origins: SizedRam<SentBy, MOST>,
     count: KeepLen<K, 8>,
     mask: LenMask<K, LEN>,
     wptr: DFF<Bits<MOST>>,
@@ -65,7 +69,7 @@ impl<const W: usize, const K: usize> Logic for Queue<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, wptr, rptr, stored, frames, loaded, at);
-        clock!(self, clock, beats, networks);
+        clock!(self, clock, beats, networks, origins);
         // What comes
         self.count.keep.next = self.keep.val();
         self.beats.write_en.next = self.push.val();
@@ -79,6 +83,9 @@ impl<const W: usize, const K: usize> Logic for Queue<W, K> {
         self.networks.write_en.next = self.push.val();
         self.networks.write_addr.next = self.wptr.q.val();
         self.networks.write_data.next = self.network.val();
+        self.origins.write_en.next = self.push.val();
+        self.origins.write_addr.next = self.wptr.q.val();
+        self.origins.write_data.next = self.origin.val();
         if self.push.val() {
             self.wptr.d.next = self.wptr.q.val() + 1;
         }
@@ -97,6 +104,7 @@ impl<const W: usize, const K: usize> Logic for Queue<W, K> {
         }
         self.at.d.next = self.reads.val();
         self.networks.read_addr.next = self.reads.val();
+        self.origins.read_addr.next = self.reads.val();
         self.valid.next = self.loaded.q.val();
         self.m_data.next = self.beats.read_data.val();
         self.mask.len.next = self.beats.read_len.val().get_bits::<LEN>(0);
@@ -104,6 +112,7 @@ impl<const W: usize, const K: usize> Logic for Queue<W, K> {
         self.m_last.next = self.beats.read_last.val();
         self.m_err.next = self.beats.read_len.val().get_bit(LEN);
         self.m_network.next = self.networks.read_data.val();
+        self.m_origin.next = self.origins.read_data.val();
         // How much is here
         if self.push.val() & !self.fetch.val() {
             self.stored.d.next = self.stored.q.val() + 1;

@@ -1,18 +1,18 @@
 //! Frames off the wire and of functions become one stream.
 use super::super::arrive::{Arrive, STATS};
 use super::model::Network;
-use super::{drive, network, packed, shown};
+use super::{drive, network, packed, packed_sender, sender, shown, Sender};
 use crate::tb::Tb;
 use std::collections::VecDeque;
 
-/// A frame, whether it is bad, and its network.
-type Frame = (Vec<u8>, bool, Network);
+/// A frame, whether it is bad, its network, and who has sent it, if a function did.
+type Frame = (Vec<u8>, bool, Network, Option<Sender>);
 
 struct Bench<const W: usize, const K: usize> {
     tb: Tb,
     /// Beats that are to come, off the wire and from functions.
     wire: VecDeque<(Vec<u8>, bool, bool, Network)>,
-    local: VecDeque<(Vec<u8>, bool, Network)>,
+    local: VecDeque<(Vec<u8>, bool, Network, Sender)>,
     /// Of a hundred cycles, those in which the wire brings a beat, and a function does.
     rates: [u32; 2],
     inside: bool,
@@ -28,15 +28,15 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         Bench { tb, wire, local, rates, inside: false, out, now, lost: 0 }
     }
 
-    fn push(&mut self, frame: &Frame, local: bool) {
-        let (bytes, bad, network) = frame;
+    fn push(&mut self, frame: &Frame) {
+        let (bytes, bad, network, sender) = frame;
         let count = bytes.len().div_ceil(K);
         for (n, beat) in bytes.chunks(K).enumerate() {
             let last = n + 1 == count;
-            match local {
-                true => self.local.push_back((beat.to_vec(), last, *network)),
+            match sender {
+                Some(sender) => self.local.push_back((beat.to_vec(), last, *network, *sender)),
                 // Of a bad frame the last beat says so; before that the signal means nothing.
-                false => self.wire.push_back((beat.to_vec(), last, *bad && last, *network)),
+                None => self.wire.push_back((beat.to_vec(), last, *bad && last, *network)),
             }
         }
     }
@@ -52,8 +52,9 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         // A frame begins if there is room for it.
         let may = local && (self.inside || self.tb.get("room") == 1);
         let beat = if may { self.local.pop_front() } else { None };
-        drive(&mut self.tb, "s_local", beat.as_ref().map(|(bytes, last, _)| (&bytes[..], *last)), K);
-        if let Some((_, last, network)) = &beat {
+        drive(&mut self.tb, "s_local", beat.as_ref().map(|(bytes, last, ..)| (&bytes[..], *last)), K);
+        if let Some((_, last, network, sender)) = &beat {
+            self.tb.set_wide("origin", &packed_sender(*sender)[..]);
             self.tb.set_wide("network", &packed(*network)[..]);
             self.inside = !last;
         }
@@ -64,7 +65,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             self.now.extend(bytes);
             if last {
                 let whole = std::mem::take(&mut self.now);
-                self.out.push((whole, self.tb.get("m_err") == 1, network(&self.tb, "m_network")));
+                self.out.push((whole, self.tb.get("m_err") == 1, network(&self.tb, "m_network"), sender(&self.tb, "m_origin")));
             }
         }
     }
@@ -85,7 +86,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let mut frame = rng.bytes(bytes);
         frame[0] = local.into();
         let function = rng.below(4) as u16;
-        (frame, !local && rng.percent(10), Network { tunnel: rng.percent(50), function })
+        (frame, !local && rng.percent(10), Network { tunnel: rng.percent(50), function }, local.then(|| (rng.below(64) as u16, rng.below(64) as u16)))
     }
 }
 
@@ -96,7 +97,7 @@ fn random<const W: usize, const K: usize>(rates: [u32; 2], seed: u64, frames: us
     for _ in 0..frames {
         let local = rates[1] > 0 && b.tb.rng().percent(50);
         let frame = b.any(local, 9000);
-        b.push(&frame, local);
+        b.push(&frame);
         sent[usize::from(local)].push(frame);
         if b.tb.rng().percent(10) {
             b.run();
@@ -124,7 +125,7 @@ fn both_sides_become_one_stream() {
 fn a_frame_off_the_wire_takes_a_cycle() {
     let mut b = Bench::<512, 64>::new([100, 100], 6);
     let frame = b.any(false, 300);
-    b.push(&frame, false);
+    b.push(&frame);
     let beats = b.wire.len();
     (0..beats + 1).for_each(|_| b.cycle());
     assert_eq!(b.out, [frame]);
@@ -139,7 +140,7 @@ fn a_wire_without_gaps_loses_what_does_not_fit() {
         for n in 0..40 {
             let (mut local, mut wire) = (b.any(true, 200), Vec::new());
             local.0.resize(16_383, n);
-            b.push(&local, true);
+            b.push(&local);
             sent[1].push(local);
             // A pause lets the next one of them begin; then the wire brings more than two of them.
             b.rates = [0, 100];
@@ -148,13 +149,13 @@ fn a_wire_without_gaps_loses_what_does_not_fit() {
             while wire.iter().map(|frame: &Frame| frame.0.len()).sum::<usize>() < 24_000 {
                 let mut frame = b.any(false, 1500);
                 frame.1 = false;
-                b.push(&frame, false);
+                b.push(&frame);
                 wire.push(frame);
             }
             sent[0].extend(wire);
             for n in 0..3 {
                 let local = b.any(true, 2000 + n);
-                b.push(&local, true);
+                b.push(&local);
                 sent[1].push(local);
             }
             while !b.wire.is_empty() {

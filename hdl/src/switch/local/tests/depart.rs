@@ -1,7 +1,7 @@
 //! Who gets what functions send.
 use super::super::depart::{Depart, STATS};
 use super::model::{way, Network, Way};
-use super::{network, shown};
+use super::{network, sender, shown, Sender};
 use crate::net::within::testing::{some, words as networks_words};
 use crate::switch::testing::{mac, words};
 use crate::tb::{AxisSink, AxisSource, Rng, Tb};
@@ -24,7 +24,7 @@ struct Bench<const W: usize, const K: usize> {
     senders: [SenderCtx; NF],
     /// Beginnings of frames that were shown for the wire.
     begun: VecDeque<u64>,
-    local: Vec<(Vec<u8>, Network)>,
+    local: Vec<(Vec<u8>, Network, Sender)>,
     now: Vec<u8>,
     stat: BTreeMap<&'static str, u64>,
     /// Of a hundred cycles, those in which there is room when a frame may begin.
@@ -57,7 +57,8 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             self.now.extend(bytes);
             if last {
                 let network = network(&self.tb, "network");
-                self.local.push((std::mem::take(&mut self.now), network));
+                let sender = sender(&self.tb, "origin").expect("a function");
+                self.local.push((std::mem::take(&mut self.now), network, sender));
             }
         }
     }
@@ -148,14 +149,15 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u6
         // What is for functions of the card comes, in order; a copy may be missing, if there was no room.
         let mut local = std::mem::take(&mut b.local).into_iter().peekable();
         let mut expected = BTreeMap::from([("local", 0), ("local_copies", 0), ("local_no_room", 0)]);
-        for ((_, frame), way) in frames.iter().zip(&ways) {
+        for ((function, frame), way) in frames.iter().zip(&ways) {
+            let sender = (*function, b.networks.get(*function).unwrap_or(0).into());
             let came = match way {
                 Way::Wire => continue,
                 Way::Local(network) => {
-                    assert_eq!(local.next(), Some((frame.clone(), *network)));
+                    assert_eq!(local.next(), Some((frame.clone(), *network, sender)));
                     "local"
                 }
-                Way::Both(network) => match local.next_if_eq(&(frame.clone(), *network)) {
+                Way::Both(network) => match local.next_if_eq(&(frame.clone(), *network, sender)) {
                     Some(_) => "local_copies",
                     None => "local_no_room",
                 },
@@ -198,7 +200,7 @@ fn no_room_holds_nobody_for_ever() {
     // There is room again.
     b.roomy = 100;
     assert_eq!(b.send(&frames[..2], 1).len(), 1);
-    assert_eq!(b.local, [(frames[0].1.clone(), Network { tunnel: false, function: 0 })]);
+    assert_eq!(b.local, [(frames[0].1.clone(), Network { tunnel: false, function: 0 }, (frames[0].0, 0))]);
 }
 
 /// A frame that waits for room goes as soon as there is some.

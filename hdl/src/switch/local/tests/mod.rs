@@ -3,7 +3,7 @@
 mod arrive;
 mod depart;
 
-use crate::msg::Network;
+use crate::msg::{Network, SentBy};
 use crate::switch::testing::words;
 use crate::tb::{Fields, Tb};
 use ferric_model::switch::local as model;
@@ -30,6 +30,19 @@ fn shown(tb: &Tb, stream: &str) -> Option<(Vec<u8>, bool)> {
 
 fn packed(network: model::Network) -> Vec<u32> {
     Fields::of::<Network>().pack(&[("tunnel", network.tunnel.into()), ("function", network.function.into())])
+}
+
+/// Who has sent a frame: the function and the number of its network.
+type Sender = (u16, u16);
+
+fn packed_sender((function, number): Sender) -> Vec<u32> {
+    Fields::of::<SentBy>().pack(&[("local", 1), ("function", function.into()), ("network", number.into())])
+}
+
+fn sender(tb: &Tb, port: &str) -> Option<Sender> {
+    let words = tb.get_wide(port);
+    let [local, function, number] = ["local", "function", "network"].map(|name| Fields::of::<SentBy>().get(&words, name) as u16);
+    (local == 1).then_some((function, number))
 }
 
 fn network(tb: &Tb, port: &str) -> model::Network {

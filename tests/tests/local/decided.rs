@@ -1,0 +1,128 @@
+//! Flow tables decide about what functions of the card send each other, too: the key names the port of the function that has sent a frame, and the bridge domain of its network.
+use super::one_vni::{Bench, TYPE};
+use super::*;
+use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::switch::{destination, Action, FlowKey};
+use ferric_driver::switch::{FlowPort, Packets};
+use ferric_tests::raw::Raw;
+
+/// The port of the wire.
+const WIRE: u8 = 1;
+/// The bridge domain of functions 1 and 2, which is called by the one that the other has joined.
+const DOMAIN: u16 = 1 + 1;
+
+fn port_of(function: u8) -> u8 {
+    FUNCTION_PORTS as u8 + function
+}
+
+/// Tables in which a rule and its action have the same number.
+struct Rules<'a> {
+    host: &'a Host,
+    tables: FlowTables,
+    count: u16,
+}
+
+impl<'a> Rules<'a> {
+    /// Nothing passes.
+    fn closed(host: &'a Host) -> Self {
+        let tables = FlowTables::open(&host.ctx).unwrap();
+        tables.decide(&host.ctx, &FlowPort { drop_miss: true, ..Default::default() }).unwrap();
+        Self { host, tables, count: 0 }
+    }
+
+    /// What comes from that port, in that domain if one is given, goes to the function, or is dropped.
+    fn rule(&mut self, from: u8, domain: Option<u16>, to: Option<u8>) {
+        let key = FlowKey::default().with_in_port(from).with_domain(domain.unwrap_or(0));
+        let mask = FlowKey::default().with_in_port(0xff).with_domain(domain.map_or(0, |_| 0xfff));
+        let action = match to {
+            Some(function) => Action::default().with_kind(destination::PORT).with_number(port_of(function).into()),
+            None => Action::default().with_kind(destination::DROP),
+        };
+        self.tables.set_action(&self.host.ctx, self.count, Some(&action)).unwrap();
+        self.tables.set_rule(&self.host.ctx, self.count.into(), Packets::Others, [&key, &mask], self.count, 0).unwrap();
+        self.count += 1;
+    }
+}
+
+/// Neither side has heard of the other.
+fn nothing_has_come(pair: &Pair, talk: &mut Talk) {
+    pair.world().run(SETTLED);
+    assert!(talk.cqs.iter_mut().all(|cq| cq.poll().is_none()));
+}
+
+fn functions_at(width: usize) {
+    let b = Bench::of(pair_of(width, 4));
+    let host = &b.pair.hosts[0];
+    let mut inside = b.talk([(0, 1), (0, 2)]);
+    let mut alone = b.talk([(0, 3), (0, 3)]);
+    let mut outside = b.talk([(0, 1), (1, 1)]);
+    [&mut inside, &mut alone, &mut outside].into_iter().for_each(|talk| talk.talk(&b.pair));
+    // A miss is a miss, wherever it comes from.
+    let mut rules = Rules::closed(host);
+    let before = (host.ctx.flow_counts().unwrap().miss(), left(&b.pair));
+    inside.say();
+    nothing_has_come(&b.pair, &mut inside);
+    assert!(host.ctx.flow_counts().unwrap().miss() > before.0);
+    assert_eq!(left(&b.pair), before.1, "what is for a function of the card does not leave it");
+    // One way is not enough, the other way too is; what comes by the tunnel has another port, and function 3 another domain.
+    rules.rule(port_of(1), Some(DOMAIN), Some(2));
+    b.pair.world().run(SETTLED);
+    assert!(inside.cqs[0].poll().is_none(), "what function 2 answers does not come");
+    rules.rule(port_of(2), Some(DOMAIN), Some(1));
+    inside.heard(&b.pair);
+    inside.talk(&b.pair);
+    [&mut alone, &mut outside].into_iter().for_each(|talk| talk.say());
+    nothing_has_come(&b.pair, &mut alone);
+    assert!(outside.cqs[0].poll().is_none(), "the other card has got what function 1 has sent");
+    rules.rule(port_of(3), Some(DOMAIN), Some(3));
+    nothing_has_come(&b.pair, &mut alone);
+    rules.rule(port_of(3), Some(3 + 1), Some(3));
+    rules.rule(WIRE, Some(DOMAIN), Some(1));
+    alone.heard(&b.pair);
+    outside.heard(&b.pair);
+    // Whoever has no tunnel is of domain 0, and the rule that is about the port alone is about it, too.
+    let mut plain = Talk::new([host, host]);
+    plain.say();
+    nothing_has_come(&b.pair, &mut plain);
+    rules.rule(port_of(0), None, Some(0));
+    plain.heard(&b.pair);
+    // As before when the tables do not decide any more.
+    host.ctx.set_flow_port(None).unwrap();
+    [&mut inside, &mut alone, &mut outside, &mut plain].into_iter().for_each(|talk| talk.talk(&b.pair));
+    assert_eq!(b.pair.iommu_faults(), 0);
+}
+
+#[test]
+fn tables_decide_between_functions() {
+    functions_at(512);
+}
+
+#[test]
+fn tables_decide_between_functions_w64() {
+    functions_at(64);
+}
+
+/// Frames to all of a network: the wire gets its own whatever the tables say, a function of the card the one that they give it, and its sender not if it is for nobody.
+#[test]
+fn tables_decide_about_copies() {
+    let b = Bench::of(pair_of(64, 4));
+    let host = &b.pair.hosts[0];
+    let ends = [(0, 1), (0, 2), (0, 3), (1, 1)];
+    let mut raws: Vec<Raw> = ends.iter().map(|(card, f)| raw(b.host(*card, *f)).unwrap().listening()).collect();
+    let mut hears = |n: u8| {
+        raws[0].send(&b.pair, &[&[0xff; 6][..], &Bench::name_of(&b.pair, 0, 1).0 .0, &TYPE, &[n; 200]].concat());
+        b.pair.world().run(SETTLED);
+        let heard: Vec<usize> = raws.iter_mut().map(|raw| raw.heard().iter().filter(|got| got[12..14] == TYPE).count()).collect();
+        heard
+    };
+    assert_eq!(hears(1), [0, 1, 0, 1]);
+    let mut rules = Rules::closed(host);
+    assert_eq!(hears(2), [0, 0, 0, 1]);
+    rules.rule(port_of(2), None, Some(1));
+    rules.rule(WIRE, None, Some(1));
+    assert_eq!(hears(3), [0, 0, 0, 1], "rules about others");
+    rules.rule(port_of(1), Some(DOMAIN), Some(2));
+    assert_eq!(hears(4), [0, 1, 0, 1]);
+    host.ctx.set_flow_port(None).unwrap();
+    assert_eq!(hears(5), [0, 1, 0, 1]);
+}
