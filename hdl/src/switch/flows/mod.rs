@@ -120,11 +120,12 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     network0: DFF<Network>,
     network1: DFF<Network>,
     origin0: DFF<SentBy>,
-    origin1: DFF<SentBy>,
     number: Signal<Local, Bits<6>>,
-    whose: Signal<Local, Bits<12>>,
-    port_of: Signal<Local, Bits<8>>,
-    remote: Signal<Local, Bits<12>>,
+    domain: Signal<Local, Bits<12>>,
+    // Beside `network1`: the domain, the port and the other end that the key names.
+    whose: DFF<Bits<12>>,
+    port_of: DFF<Bits<8>>,
+    remote: DFF<Bits<12>>,
     came: Signal<Local, Came>,
     #[init(Delay::new(VERDICT))]
     known: Delay<Came>,
@@ -176,7 +177,32 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
 impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: usize> Logic for Flows<W, K, NF, LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, network0, network1, origin0, origin1, fate1, fate1_valid, m_valid, m_last, m_data, m_keep, err, err_cut, network2, ends, events, dropped, uses, flow2, len2, whole);
+        dff_setup!(
+            self,
+            clock,
+            network0,
+            network1,
+            origin0,
+            whose,
+            port_of,
+            remote,
+            fate1,
+            fate1_valid,
+            m_valid,
+            m_last,
+            m_data,
+            m_keep,
+            err,
+            err_cut,
+            network2,
+            ends,
+            events,
+            dropped,
+            uses,
+            flow2,
+            len2,
+            whole
+        );
         dff_setup!(self, clock, passes, by);
         clock!(self, clock, sight, matching, hold, known, count, bypass);
         self.sight.reset.next = self.reset.val();
@@ -200,7 +226,6 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.network0.d.next = self.s_network.val();
         self.network1.d.next = self.network0.q.val();
         self.origin0.d.next = self.s_origin.val();
-        self.origin1.d.next = self.origin0.q.val();
         self.hold.data.next = self.sight.b_data.val();
         self.hold.keep.next = self.sight.b_keep.val();
         self.hold.last.next = self.sight.b_last.val();
@@ -211,23 +236,24 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.matching.ended.next = self.sight.ended.val();
         self.matching.len.next = self.sight.len.val();
         // Function f's network is bridge domain f + 1, and f + 1 the other end of its tunnel. Of several functions' network it is the one that the others have joined.
-        self.number.next = self.network1.q.val().function.get_bits::<6>(0);
-        if self.origin1.q.val().local {
-            self.number.next = self.origin1.q.val().network;
+        self.number.next = self.network0.q.val().function.get_bits::<6>(0);
+        if self.origin0.q.val().local {
+            self.number.next = self.origin0.q.val().network;
         }
-        self.whose.next = bits::<12>(0);
-        if self.network1.q.val().tunnel {
-            self.whose.next = bit_cast::<12, 6>(self.number.val()) + 1;
+        self.domain.next = bits::<12>(0);
+        if self.network0.q.val().tunnel {
+            self.domain.next = bit_cast::<12, 6>(self.number.val()) + 1;
         }
-        self.port_of.next = bits::<8>(WIRE);
-        self.remote.next = self.whose.val();
-        if self.origin1.q.val().local {
-            self.port_of.next = bit_cast::<8, 6>(self.origin1.q.val().function) + FIRST_FUNCTION;
-            self.remote.next = bits::<12>(0);
+        self.whose.d.next = self.domain.val();
+        self.port_of.d.next = bits::<8>(WIRE);
+        self.remote.d.next = self.domain.val();
+        if self.origin0.q.val().local {
+            self.port_of.d.next = bit_cast::<8, 6>(self.origin0.q.val().function) + FIRST_FUNCTION;
+            self.remote.d.next = bits::<12>(0);
         }
-        self.matching.origin.next.port = self.port_of.val();
-        self.matching.origin.next.domain = self.whose.val();
-        self.matching.origin.next.remote = self.remote.val();
+        self.matching.origin.next.port = self.port_of.q.val();
+        self.matching.origin.next.domain = self.whose.q.val();
+        self.matching.origin.next.remote = self.remote.q.val();
         self.matching.origin.next.option = false;
         self.matching.asking.next.class = self.port.val().class;
         self.matching.asking.next.drop_miss = self.port.val().drop_miss;
