@@ -1,8 +1,8 @@
 //! Whom a packet is for, and what becomes of one that is for nobody (UE 3.5.8).
-use super::pdc::Stage;
+use super::pdc::{Pdc, Stage};
 use super::pool::Pds;
 use super::rx::Seen;
-use super::types::{Action, Counter, Mode, Packet, Peer, To};
+use super::types::{Action, Counter, Failure, Mode, Packet, Peer, To};
 use crate::wire::Trim;
 use ferric_abi::uet::codes::{ControlType, NackCode};
 
@@ -108,6 +108,9 @@ impl Pds {
         if u32::from(offset) >= self.config.window {
             return nack(NackCode::InvalidSyn, 0, out);
         }
+        if !self.oust(from, out) {
+            return nack(NackCode::NoPdc, 0, out);
+        }
         let mut index = self.open(from, spdcid, mode, Some(start), out);
         if index.is_none() && self.cut_linger(out) {
             index = self.open(from, spdcid, mode, Some(start), out);
@@ -123,6 +126,19 @@ impl Pds {
             self.ask_to_close(out);
         }
         Some(self.id(index))
+    }
+
+    /// A peer that has its share of targets gets one more in the place of the one that it opened longest ago, the idle ones first, which ends in error: whatever it opens it takes from nobody else. Whether it may
+    /// have one; not if all that it has linger.
+    fn oust(&mut self, from: Peer, out: &mut Vec<Action>) -> bool {
+        let own: Vec<&Pdc> = self.pdcs().filter(|pdc| !pdc.initiator && pdc.peer == from).collect();
+        if own.len() < self.config.peer_share {
+            return true;
+        }
+        let Some(oldest) = own.into_iter().filter(|pdc| pdc.stage == Stage::Open).min_by_key(|pdc| (!pdc.idle(), pdc.opened)).map(|pdc| pdc.id) else { return false };
+        out.push(Action::Count(Counter::Ousted));
+        self.with(oldest, out, |pdc, cx| pdc.fail(Failure::Timeout, cx));
+        true
     }
 
     /// The target opened longest ago is asked to go, the idle ones first; one at a time.

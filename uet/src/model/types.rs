@@ -187,6 +187,7 @@ pub enum Counter {
     IdReused,
     Lingered,
     LingerCut,
+    Ousted,
     SynAfterClose,
     CloseAgain,
     ClosedBy0e,
@@ -233,6 +234,8 @@ pub struct Config {
     pub places: usize,
     /// Places that initiators, and targets, may have.
     pub share: usize,
+    /// Of the targets' places those that one peer may have: its next takes that of its oldest.
+    pub peer_share: usize,
     /// Free places of the targets' share below which the oldest are asked to close.
     pub low: usize,
     /// Bytes of a packet.
@@ -321,6 +324,7 @@ impl Default for Config {
             life_bits: 6,
             places: 1023,
             share: 767,
+            peer_share: 256,
             low: 8,
             mtu: 4096,
             window: 512,

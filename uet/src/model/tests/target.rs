@@ -51,6 +51,37 @@ fn a_syn_opens_within_the_pool_and_the_window_only() {
     assert!(counted(&third, Counter::TargetWantsClose));
 }
 
+/// A peer that opens one after another gets each in the place of its own oldest, once it has its share; another finds its place whatever it does.
+#[test]
+fn a_peer_takes_no_more_than_its_share() {
+    let mut end = end(Config { places: 3, share: 3, peer_share: 2, linger_cut: false, ..config() });
+    let open = |end: &mut Pds, from: Peer, spdcid: u16| {
+        let Packet::Request { mode, psn, clear, to, retx, ar, body, .. } = request(0, To::Syn(0)) else { unreachable!() };
+        end.step(Event::Received { from, packet: Packet::Request { mode, psn, clear, spdcid, to, retx, ar, body }, trim: None, ce: false, ev: 0 })
+    };
+    let theirs = |end: &Pds, from: Peer| end.pdcs().filter(|pdc| pdc.peer == from).map(|pdc| pdc.peer_id).collect::<std::collections::BTreeSet<u16>>();
+    for spdcid in 1..=20 {
+        let actions = open(&mut end, PEER, spdcid);
+        assert_eq!((delivered(&actions), counted(&actions, Counter::Ousted), counted(&actions, Counter::Failed)), (1, spdcid > 2, spdcid > 2));
+        assert_eq!(theirs(&end, PEER), (spdcid.saturating_sub(1).max(1)..=spdcid).collect());
+    }
+    // The one that is gone is nobody's; the same SYN opens one anew, in the place of another.
+    assert_eq!(delivered(&open(&mut end, PEER + 1, 7)), 1);
+    assert_eq!(nack(&open(&mut end, PEER + 2, 7)), Some(NackCode::NoPdc), "the pool is full");
+    assert_eq!(delivered(&open(&mut end, PEER, 5)), 1);
+    assert_eq!((theirs(&end, PEER), theirs(&end, PEER + 1)), ([5, 20].into(), [7].into()));
+    // Those that linger stay, so that nothing is executed twice: then it has to wait.
+    for spdcid in [5, 20] {
+        let pdc = end.pdcs().find(|pdc| pdc.peer == PEER && pdc.peer_id == spdcid).unwrap();
+        let (id, psn) = (pdc.id, pdc.rx.psn(0));
+        done(&mut end, id, 0, false);
+        let close = Packet::Control { kind: ControlType::CloseCommand, mode: Mode::Rud, psn: psn.wrapping_add(1), payload: 0, spdcid, to: To::Id(id), retx: false, ar: true };
+        assert!(counted(&receive(&mut end, close), Counter::Lingered));
+    }
+    assert_eq!(nack(&open(&mut end, PEER, 30)), Some(NackCode::NoPdc));
+    assert_eq!(theirs(&end, PEER), [5, 20].into());
+}
+
 #[test]
 fn duplicates_are_not_executed_and_answered_if_somebody_asks() {
     let (mut end, id) = target(config());
