@@ -1,6 +1,6 @@
 //! A driver of a served virtio function, over vfio-user and without a virtual machine: registers, split rings (packed ones: `packed.rs`) in memory of its own, frames by UDP datagrams at the wire's other end.
 use ferric_abi::pci;
-use ferric_abi::virtio::{feature, window, CommonConfig, NetHeader, SplitDesc};
+use ferric_abi::virtio::{feature, isr, window, CommonConfig, NetHeader, SplitDesc};
 use ferric_driver::eventfd::EventFd;
 use ferric_driver::vfio_user::client::Client;
 use ferric_driver::vfio_user::wire::index::{CONFIG_REGION, MSIX_IRQ};
@@ -396,6 +396,14 @@ impl Guest {
             frame.extend(bytes);
         }
         (chains, frame)
+    }
+
+    /// The status of interrupts says that queues have had some, and reading it clears it. The last one may come behind what it is about, and so behind a reading.
+    pub fn assert_status_read(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        let set = std::iter::from_fn(|| Some(self.read::<1>(window::ISR)[0])).take_while(|status| *status != 0 && Instant::now() < end);
+        let set: Vec<u8> = set.collect();
+        assert!((1..10).contains(&set.len()) && set.iter().all(|status| *status == isr::QUEUE), "{} times {:?}", set.len(), set.first());
     }
 
     /// Interrupts of a queue since the last call.

@@ -142,7 +142,7 @@ fn a_switch_is_told_what_to_do() {
     let more = format!("# of yesterday\n{dump}in_port(vnet0),eth_type(0x0800), packets:0, bytes:0, used:never, actions:uplink\nin_port(uplink),eth_type(0x0800), actions:push_vlan(vid=5,pcp=0),f1\n");
     std::fs::write(&file, more).unwrap();
     let load = ["flow", "load", path(&file), "--port", "vnet0=9"];
-    b.refuses(&load, "line 5: the card asks no flow table about what functions send");
+    b.refuses(&load, "line 5: the card neither changes frames nor copies them, nor sends them out again");
     let check = b.says(&[&load[..], &["--check"]].concat());
     assert!(check.contains("line 6: the card neither changes frames") && check.contains("3 flows taken, 2 not"), "{check}");
     assert_eq!(b.says(&["flow", "dump"]).lines().count(), 2);
