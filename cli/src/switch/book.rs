@@ -20,6 +20,8 @@ pub const UPLINK: u32 = 1;
 pub const VXLAN: u32 = 4789;
 /// How [`Book::model`] calls the tunnel.
 pub const TUNNELS: [TunnelPort; 1] = [TunnelPort { number: VXLAN, endpoint: 0 }];
+/// The bits of a bridge domain in a key.
+const ALL_DOMAIN_BITS: u16 = 0xfff;
 /// Packet classes: see [`ferric_model::switch::tables::packet_class`].
 pub const CLASSES: usize = 4;
 
@@ -157,7 +159,13 @@ impl Book {
     pub fn compile(&self, flow: &Flow) -> Result<Line, Refusal> {
         let from = self.tunnel_of(flow)?;
         let tunnels: &[TunnelPort] = if from.is_some() { &TUNNELS } else { &[] };
-        let Compiled { key, mask, action, profile, .. } = self.model(from).compile(flow, tunnels)?;
+        let Compiled { inbound, mut key, mut mask, action, profile } = self.model(from).compile(flow, tunnels)?;
+        if !inbound {
+            // A function's frames of the network that it is in now: with another tunnel they would be the next network's.
+            let function = u16::from(key.in_port()).wrapping_sub(FUNCTION_PORTS as u16);
+            let network = self.tunnels.contains_key(&function).then(|| self.leaders.get(&function).copied().unwrap_or(function));
+            (key, mask) = (key.with_domain(domain(network)), mask.with_domain(ALL_DOMAIN_BITS));
+        }
         let number = u32::from(action.number());
         match action.kind() {
             destination::PORT if !(FUNCTION_PORTS..FUNCTION_PORTS + u32::from(self.functions)).contains(&number) => return Err(Refusal::Port(number)),

@@ -36,9 +36,14 @@ fn flows_are_lines_of_the_card() {
         assert_eq!((line.key.domain(), line.key.remote(), line.action.kind()), (function + 1, function + 1, destination::DROP), "{vni}");
         assert!(line.mask.domain() != 0 && line.mask.remote() != 0);
     }
-    // From one function to another: the port says which, and remote endpoint 0 that it did not come through a tunnel, whether or not the function has one.
+    // From one function to another: the port and its network, as it is now, and remote endpoint 0, for it did not come through a tunnel, whether or not the function has one.
     let sent = compile("in_port(f1),eth_type(0x0800)", "f2").unwrap();
-    assert_eq!((sent.key.in_port(), sent.mask.in_port(), sent.key.remote(), sent.mask.domain(), sent.class, sent.action.number()), (9, 0xff, 0, 0, Some(2), 10));
+    assert_eq!((sent.key.in_port(), sent.mask.in_port(), sent.key.remote(), sent.key.domain(), sent.mask.domain(), sent.class, sent.action.number()), (9, 0xff, 0, 2, 0xfff, Some(2), 10));
+    let plain = compile("in_port(f0),eth_type(0x0800)", "f2").unwrap();
+    assert_eq!((plain.key.domain(), plain.mask.domain()), (0, 0xfff));
+    let joined = Book { leaders: [(2, 1)].into(), ..book() };
+    let joined = joined.compile(&parse::flow("in_port(f2),eth_type(0x0800)", "f1", &joined.names()).unwrap()).unwrap();
+    assert_eq!(joined.key.domain(), 2, "the network is called by the function that it has joined");
     assert!(compile("in_port(1),eth_type(0x86dd),ipv6(proto=6)", "8").unwrap().v6);
 }
 
@@ -70,6 +75,11 @@ fn one_match_is_one_flow() {
     let inside = parse::flow(&format!("tunnel(tun_id=0x64,ttl=0/0),in_port(vxlan),{HOST}"), "f1", &book.names()).unwrap();
     book.flows.insert(8, book.entry(inside).unwrap());
     assert_eq!(book.speaks_of(1), Some(format!("flow {}", ufid(8))));
+    let sent = parse::flow("in_port(f2),eth_type(0x0800)", "f1", &book.names()).unwrap();
+    assert_eq!(book.speaks_of(2), None);
+    let mut other = book.clone();
+    other.flows.insert(9, other.entry(sent).unwrap());
+    assert_eq!(other.speaks_of(2), Some(format!("flow {}", ufid(9))), "a rule about what it sends would be the next network's");
     book.stations.insert((3, [2, 0, 0, 0, 9, 9]), 10);
     assert_eq!(book.speaks_of(2), Some("the station 02:00:00:00:09:09".into()));
 }
