@@ -1,10 +1,12 @@
-//! Numbers of a kernel that have names: what the attribute `kernel` of `ferric-hdl-derive` writes calls this.
+//! What the attribute `kernel` of `ferric-hdl-derive` writes calls this: the Verilog of a kernel's text, and the numbers in it that have names.
+
+pub mod text;
 
 pub use ferric_hdl_derive::kernel;
 use rust_hdl::core::ast::*;
 
 /// A kernel's Verilog with values in place of marks. In `marks`, a mark that begins with a letter is a signal's name or an element's index in one, any other is an arm of a `match`.
-pub fn with_numbers(verilog: Verilog, marks: &[(&str, u64)]) -> Verilog {
+fn with_numbers(verilog: Verilog, marks: &[(&str, u64)]) -> Verilog {
     match verilog {
         Verilog::Combinatorial(mut code) => {
             let numbers = Numbers(marks);

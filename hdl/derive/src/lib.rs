@@ -52,8 +52,12 @@ pub fn block_new(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     item.unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Lets the kernel of a block, `#[hdl_gen] fn update` of an `impl Logic`, name its numbers. RustHDL takes each path for a signal; with this attribute
-/// these are numbers, and the Verilog is what the bare number would give:
+/// Takes the kernel of a block, `#[hdl_gen] fn update` of an `impl Logic`, in place of RustHDL's `hdl_gen`. The compiler checks the kernel as ever, and the Verilog is the same. Two things are other:
+///
+/// **Code.** `hdl_gen` makes machine code of the kernel, to be run in RustHDL's own simulation, and twice as much that builds its syntax tree: two thirds of what the compiler made of the gateware's crate, and a
+/// half of its time. Here the kernel is a text from which the tree is built, and `update` panics: Verilator simulates Ferric.
+///
+/// **Names of numbers.** RustHDL takes each path for a signal; with this attribute these are numbers, and the Verilog is what the bare number would give:
 ///
 /// * a path to a constant, by its spelling (`place_kind::WRITE`, `Self::ROOM`; two letters at least, and no parameter of the `impl`);
 /// * what is cast: `CqeStatus::Fatal as u64`, `(RequestHead::BYTES + 4) as u64`;

@@ -9,7 +9,7 @@ use crate::net::tx::tests::makers::{play, PORTS};
 use crate::stream::AxisSlice;
 use crate::tb::Tb;
 use crate::with_sizes;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 const WIDTH: usize = 64;
@@ -31,6 +31,7 @@ struct Played<const W: usize> {
     pub m_done: MsgSrc<HdrDone>,
 }
 
+#[kernel]
 impl<const W: usize> Logic for Played<W> {
     #[hdl_gen]
     fn update(&mut self) {

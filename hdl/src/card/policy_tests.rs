@@ -8,7 +8,7 @@ use crate::net::rx;
 use crate::stats::flags;
 use crate::stream::{AxisArb, AxisFifo};
 use crate::tb::{Rng, Tb};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 const WIDTH: usize = 64;
@@ -39,6 +39,7 @@ struct Hairpin {
     arb: AxisArb<WIDTH, K, 2>,
 }
 
+#[kernel]
 impl Logic for Hairpin {
     #[hdl_gen]
     fn update(&mut self) {

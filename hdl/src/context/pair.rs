@@ -1,6 +1,6 @@
 //! Two clients of a context store used in turn, so that the next line is fetched while the one before is in hand.
 use crate::context::bus::CtxClient;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Fetches lines in the order they are asked for. At most two are out at a time; whoever asks again for one that is in hand gets it
@@ -46,6 +46,7 @@ pub struct LinePair<T: Synth> {
     strays: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth> Logic for LinePair<T> {
     #[hdl_gen]
     fn update(&mut self) {

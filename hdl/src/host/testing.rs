@@ -3,7 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow};
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 use std::collections::HashSet;
 
@@ -116,6 +116,7 @@ pub struct Register {
     first: Constant<Bits<32>>,
 }
 
+#[kernel]
 impl Logic for Register {
     #[hdl_gen]
     fn update(&mut self) {

@@ -22,7 +22,7 @@ use crate::roce::{
     resp::Responder,
 };
 use crate::stream::{MsgArb, MsgFifo};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// log2 of the cells and of the bytes in which answers are put together: 32 KiB, which a Gigabit link fills in a quarter of a millisecond,
@@ -100,6 +100,7 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
 /// What the bits of [`TargetCore::events`] count.
 pub const EVENTS: &[&str] = &["rx_roce", "rx_bad", "rx_no_buffer", "requests", "qp_errors", "keys_refused", "tx_frames", "recv_written"];
 
+#[kernel]
 impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic for TargetCore<LQ, LR, LM, A> {
     #[hdl_gen]
     fn update(&mut self) {

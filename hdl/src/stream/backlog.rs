@@ -1,5 +1,6 @@
 //! How many of something wait, counted a cycle late.
 
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Counts what came and went, a cycle behind both, so that signals which come late in their cycle need not pass an adder.
@@ -19,6 +20,7 @@ pub struct Backlog<const N: usize> {
     less: DFF<Bit>,
 }
 
+#[kernel]
 impl<const N: usize> Logic for Backlog<N> {
     #[hdl_gen]
     fn update(&mut self) {

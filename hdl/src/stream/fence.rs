@@ -1,5 +1,6 @@
 //! Waits until what is inside a part of the card has left it, while more comes in.
 
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Counts what came and has not gone, in order, at most 2^`N` - 1. After `start`, `passed` pulses once everything has left that had come by then.
@@ -23,6 +24,7 @@ pub struct Fence<const N: usize> {
     then: Signal<Local, Bits<N>>,
 }
 
+#[kernel]
 impl<const N: usize> Logic for Fence<N> {
     #[hdl_gen]
     fn update(&mut self) {

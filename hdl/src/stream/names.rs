@@ -1,6 +1,6 @@
 //! What is under way, by name.
 
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Up to `N` = 2^`LN` things, which begin and end in the same order, each with a name of 12 bits; names may be alike. `P` answers whether a name is under way,
@@ -34,6 +34,7 @@ pub struct Names<const N: usize, const LN: usize, const P: usize> {
     lower: Constant<Bits<N>>,
 }
 
+#[kernel]
 impl<const N: usize, const LN: usize, const P: usize> Logic for Names<N, LN, P> {
     #[hdl_gen]
     fn update(&mut self) {

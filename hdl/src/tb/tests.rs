@@ -2,6 +2,7 @@
 
 use super::{Fields, Tb};
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -18,6 +19,7 @@ struct Slot<const W: usize, const K: usize> {
     full: DFF<Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Slot<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -53,6 +55,7 @@ struct Pair {
     b: Slot<64, 8>,
 }
 
+#[kernel]
 impl Logic for Pair {
     #[hdl_gen]
     fn update(&mut self) {
@@ -152,6 +155,7 @@ impl Echo {
     }
 }
 
+#[kernel]
 impl Logic for Echo {
     #[hdl_gen]
     fn update(&mut self) {
@@ -217,6 +221,7 @@ fn an_input_left_open_inside_is_reported() {
         m: AxisSrc<64, 8>,
         slot: Slot<64, 8>,
     }
+    #[kernel]
     impl Logic for Forgetful {
         #[hdl_gen]
         fn update(&mut self) {

@@ -2,7 +2,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// One of `N` orders goes out, and its answer stays until that of the next. Whoever has asked stands still while `busy`.
@@ -30,6 +30,7 @@ pub struct Call<Q: Synth, A: Synth, const N: usize> {
     mux: OneHotMux<Q, N>,
 }
 
+#[kernel]
 impl<Q: Synth, A: Synth, const N: usize> Logic for Call<Q, A, N> {
     #[hdl_gen]
     fn update(&mut self) {

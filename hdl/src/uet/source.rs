@@ -3,7 +3,7 @@ use super::loss::Loss;
 use super::records::Records;
 use super::types::{Answered, LossAsk, LossTold, Tell, TxFound, TxWalk};
 use crate::bus::{MsgSink, MsgSrc};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// See [`Loss`] and [`Records`] for ports and parameters.
@@ -24,6 +24,7 @@ pub struct Source<const LP: usize, const LW: usize, const LR: usize, const LA: u
     records: Records<LP, LW, LR, LA, LO>,
 }
 
+#[kernel]
 impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const LO: usize> Logic for Source<LP, LW, LR, LA, LO> {
     #[hdl_gen]
     fn update(&mut self) {

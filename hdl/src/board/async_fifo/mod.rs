@@ -10,7 +10,7 @@ pub use write::FrameWrite;
 
 use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::cross::{CrossRam, GrayCount, Sync};
-use ferric_hdl_derive::{BlockDefault, BlockNew};
+use ferric_hdl_derive::{kernel, BlockDefault, BlockNew};
 use rust_hdl::prelude::*;
 
 /// What the reader is told of a frame. `beats`: 1 or more. `tail`: bytes in its last beat, 1 or more.
@@ -60,6 +60,7 @@ pub struct FrameCross<const W: usize, const K: usize> {
     m_reset_over: Sync<Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for FrameCross<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -134,6 +135,7 @@ pub struct PulseCross {
     more: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for PulseCross {
     #[hdl_gen]
     fn update(&mut self) {

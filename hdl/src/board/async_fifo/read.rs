@@ -4,7 +4,7 @@ use super::FrameNote;
 use crate::bus::AxisSrc;
 use crate::prim::cross::GrayCount;
 use crate::prim::keep_mask::LenMask;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Reader of [`super::FrameCross`].
@@ -63,6 +63,7 @@ pub struct FrameRead<const W: usize, const K: usize> {
     now_inside: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for FrameRead<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use super::FrameNote;
 use crate::bus::AxisSink;
 use crate::prim::cross::{GrayCount, GrayToBin};
 use crate::prim::keep_mask::KeepLen;
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
 /// Writer of [`super::FrameCross`]; same parameters.
@@ -62,6 +62,7 @@ pub struct FrameWrite<const W: usize, const K: usize> {
     restart: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for FrameWrite<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -9,7 +9,7 @@ pub use read::HostRead;
 pub use write::HostWrite;
 
 use super::lite::LiteAsk;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// AXI4 slave `s` to AXI4-Lite `csr` and `tbl` and doorbells `db`.
@@ -100,6 +100,7 @@ pub struct Host<const W: usize, const K: usize> {
     db: LiteAsk,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Host<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,7 +1,7 @@
 //! Reads, one at a time, in order.
 
 use crate::prim::word::WordPut;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -54,6 +54,7 @@ pub struct HostRead<const W: usize> {
     one: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize> Logic for HostRead<W> {
     #[hdl_gen]
     fn update(&mut self) {

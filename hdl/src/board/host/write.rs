@@ -1,7 +1,7 @@
 //! Writes, one at a time, in order.
 
 use crate::prim::word::WordPick;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -68,6 +68,7 @@ pub struct HostWrite<const W: usize, const K: usize> {
     inside: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -3,7 +3,7 @@
 use crate::bus::MsgSink;
 use crate::msg::MsixReq;
 use crate::prim::arb::BinToOneHot;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Vector v of function 0 pulses `req[v mod 16]` for one cycle. The next pulse of that bit waits for its `ack`; requests that come
@@ -25,6 +25,7 @@ pub struct Irq16 {
     fire: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl Logic for Irq16 {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,6 +1,6 @@
 //! Bring-up of the 100G MAC. See README.md.
 
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Receiver on; remote fault until the lanes are aligned; then transmitter on. Back to remote fault when alignment is lost.
@@ -22,6 +22,7 @@ pub struct CmacLink {
     fault: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for CmacLink {
     #[hdl_gen]
     fn update(&mut self) {

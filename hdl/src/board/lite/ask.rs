@@ -1,6 +1,6 @@
 //! Address and data of one write, each offered until it is taken.
 
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// The handshakes of the AW and W channels of a master (AXI4-Lite, or AXI4 with one beat) with one write at a time.
@@ -20,6 +20,7 @@ pub struct LiteAsk {
     w: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for LiteAsk {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,7 +1,7 @@
 //! An AXI4-Lite slave that holds one write and one read.
 
 use super::{ReadSrc, WriteSrc};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// AXI4-Lite slave of 32 data bits and `A` address bits; what it takes is shown at `write` and `read`.
@@ -44,6 +44,7 @@ pub struct LiteSlave<const A: usize> {
     read_resp: DFF<Bits<2>>,
 }
 
+#[kernel]
 impl<const A: usize> Logic for LiteSlave<A> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -6,7 +6,7 @@ mod tests;
 use super::async_fifo::{FrameCross, PulseCross};
 use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::keep_mask::KeepMask;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Bytes of the shortest frame without its FCS (IEEE 802.3, clause 4.2.3.3).
@@ -31,6 +31,7 @@ pub struct MacTx<const W: usize, const K: usize> {
     shortest: Constant<Bits<K>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for MacTx<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -81,6 +82,7 @@ pub struct MacRx<const W: usize, const K: usize> {
     pulse: PulseCross,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for MacRx<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use crate::bus::MsgSink;
 use crate::msg::MsixReq;
 use crate::prim::arb::{BinToOneHot, OneHotToBin, RrPick};
 use crate::prim::word::WordPut;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -63,6 +63,7 @@ pub struct Fire<const W: usize, const K: usize> {
     cleared: Signal<Local, Bits<32>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Fire<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

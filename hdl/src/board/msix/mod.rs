@@ -12,7 +12,7 @@ use super::lite::{LiteSlave, ReadSrc, WriteSrc};
 use crate::bus::MsgSink;
 use crate::msg::MsixReq;
 use crate::stream::{AxisSlice, MsgSlice};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// A write's address.
@@ -98,6 +98,7 @@ pub struct Msix<const W: usize, const K: usize> {
     passes: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Msix<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::board::lite::{ReadSink, WriteSink};
 use crate::prim::ram::Ram;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// 32 entries of four words (address low and high, data, mask bit) at 0, pending bits at 0x1000 (PCI Express base
@@ -33,6 +33,7 @@ pub struct Table {
     whole: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Table {
     #[hdl_gen]
     fn update(&mut self) {

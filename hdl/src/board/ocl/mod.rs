@@ -9,7 +9,7 @@ pub use read::OclRead;
 pub use write::OclWrite;
 
 use super::lite::{LiteAsk, LiteSlave, ReadSrc, WriteSrc};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// AXI4-Lite slave `s` to AXI4-Lite `csr` and doorbells `db`.
@@ -71,6 +71,7 @@ pub struct Ocl<const W: usize, const K: usize> {
     db: LiteAsk,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Ocl<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::board::lite::ReadSink;
 use ferric_abi::csr;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -30,6 +30,7 @@ pub struct OclRead {
     caps3: Constant<Bits<16>>,
 }
 
+#[kernel]
 impl Logic for OclRead {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,7 +1,7 @@
 //! Writes, one at a time.
 
 use crate::board::lite::WriteSink;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -44,6 +44,7 @@ pub struct OclWrite<const W: usize, const K: usize> {
     even: Signal<Local, Bits<32>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for OclWrite<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::prim::cross::ResetSync;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Cycles for which a reset is held after its causes are gone.
@@ -27,6 +27,7 @@ pub struct Reset {
     cause: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Reset {
     #[hdl_gen]
     fn update(&mut self) {
@@ -63,6 +64,7 @@ pub struct ResetFlr {
     done: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for ResetFlr {
     #[hdl_gen]
     fn update(&mut self) {

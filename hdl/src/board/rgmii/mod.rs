@@ -12,7 +12,7 @@ pub use send::GigSend;
 use super::async_fifo::{FrameCross, PulseCross};
 use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::xor_matrix::XorMatrix;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// State of the FCS (low 32 bits) and a byte (high 8 bits) to the next state.
@@ -39,6 +39,7 @@ pub struct RgmiiTx {
     send: GigSend,
 }
 
+#[kernel]
 impl Logic for RgmiiTx {
     #[hdl_gen]
     fn update(&mut self) {
@@ -78,6 +79,7 @@ pub struct RgmiiRx {
     receive: GigReceive,
 }
 
+#[kernel]
 impl Logic for RgmiiRx {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use super::{fcs_step, model};
 use crate::bus::AxisSrc;
 use crate::prim::keep_mask::LenMask;
 use crate::prim::xor_matrix::XorMatrix;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -62,6 +62,7 @@ pub struct GigReceive {
     ended: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for GigReceive {
     #[hdl_gen]
     fn update(&mut self) {

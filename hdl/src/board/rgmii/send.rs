@@ -4,7 +4,7 @@ use super::fcs_step;
 use crate::bus::AxisSink;
 use crate::prim::keep_mask::KeepLen;
 use crate::prim::xor_matrix::XorMatrix;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -54,6 +54,7 @@ pub struct GigSend {
     final_byte: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for GigSend {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,6 +1,6 @@
 //! The time that the core counts in. See `csr::TICK_NS` in the abi.
 
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
 /// Counts periods of so many cycles; a board chooses them to be 1.024 us. `reset` starts again from 0.
@@ -17,6 +17,7 @@ pub struct Tick {
     last: Constant<Bits<10>>,
 }
 
+#[kernel]
 impl Logic for Tick {
     #[hdl_gen]
     fn update(&mut self) {

@@ -5,6 +5,7 @@ mod policy;
 mod tests;
 
 use crate::msg::{CcEvent, CcUpdate};
+use ferric_hdl_derive::kernel;
 use policy::Policy;
 use rust_hdl::prelude::*;
 
@@ -34,6 +35,7 @@ pub struct CcHook {
     ignored: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for CcHook {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,6 +1,7 @@
 //! The policy in force: none. Another one takes this block's place, with the same ports and what else it needs.
 
 use crate::msg::{CcEvent, CcUpdate};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Takes every event, wants nothing.
@@ -14,6 +15,7 @@ pub(super) struct Policy {
     pub update_valid: Signal<Out, Bit>,
 }
 
+#[kernel]
 impl Logic for Policy {
     #[hdl_gen]
     fn update(&mut self) {

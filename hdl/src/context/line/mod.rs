@@ -3,7 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::word::{WordPick, WordPut};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -52,6 +52,7 @@ pub struct CtlLine<T: Synth, const A: usize> {
     line: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl<T: Synth, const A: usize> Logic for CtlLine<T, A> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -12,7 +12,7 @@ use crate::prim::arb::RrPick;
 use crate::prim::clash::Clash;
 use crate::prim::pack::Gather;
 use crate::prim::patch_ram::PatchRam;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use port::Port;
 use rust_hdl::prelude::*;
 
@@ -50,6 +50,7 @@ pub struct ReadStore<T: Synth, const LQ: usize> {
     nothing: Constant<T>,
 }
 
+#[kernel]
 impl<T: Synth, const LQ: usize> Logic for ReadStore<T, LQ> {
     #[hdl_gen]
     fn update(&mut self) {

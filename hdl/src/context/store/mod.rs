@@ -13,7 +13,7 @@ use crate::prim::clash::Clash;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::prim::patch_ram::PatchRam;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use port::Port;
 use rust_hdl::prelude::*;
 
@@ -61,6 +61,7 @@ pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     ctl_writes: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
     #[hdl_gen]
     fn update(&mut self) {

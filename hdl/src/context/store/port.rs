@@ -3,7 +3,7 @@
 use crate::context::bus::CtxServer;
 use crate::prim::chaos::ChaosDelay;
 use crate::stream::chaos;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -63,6 +63,7 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     open_to: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -3,7 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::word::WordPick;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[cfg(test)]
@@ -55,6 +55,7 @@ pub struct CtlWord<T: Synth, const A: usize> {
     line: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl<T: Synth, const A: usize> Logic for CtlWord<T, A> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -5,6 +5,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::patch_ram::PatchRam;
 use crate::tb::{Fields, Tb};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// A row whose width is no multiple of a word.
@@ -24,6 +25,7 @@ struct Table {
     answer: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for Table {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,5 +1,6 @@
 //! In a card without translations there are none to be dropped: the admin engine does not wait.
 
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -12,6 +13,7 @@ pub struct Clean {
     pub clean: Signal<Out, Bit>,
 }
 
+#[kernel]
 impl Logic for Clean {
     #[hdl_gen]
     fn update(&mut self) {

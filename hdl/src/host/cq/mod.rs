@@ -22,7 +22,7 @@ use crate::prim::pack::{Cast, Gather};
 use crate::records::{CqCtx, Cqe};
 use crate::stream::{MsgArb, MsgSlice};
 use act::CqAct;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use report::Reporter;
 use rust_hdl::prelude::*;
 
@@ -125,6 +125,7 @@ pub struct CompletionWriter<const LQ: usize, const N: usize, const S: usize, con
     room: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize, const N: usize, const S: usize, const P: usize, const M: usize> Logic for CompletionWriter<LQ, N, S, P, M> {
     #[hdl_gen]
     fn update(&mut self) {

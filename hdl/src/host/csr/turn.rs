@@ -1,6 +1,7 @@
 //! Functions take turns at the admin engine.
 
 use crate::prim::arb::BinToOneHot;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Whom the admin engine looks at: a function is due when it has been told something, and again as often as the engine says so. It is offered once it is found,
@@ -29,6 +30,7 @@ pub struct Turns<const NF: usize, const LF: usize> {
     serves: BinToOneHot<NF, LF>,
 }
 
+#[kernel]
 impl<const NF: usize, const LF: usize> Logic for Turns<NF, LF> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -3,7 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::sum::Sum;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// A command: `last` + 1 beats of the full width from `addr` (aligned to a beat) on. At most two bursts.
@@ -101,6 +101,7 @@ pub struct BurstSend<const LK: usize> {
     open: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LK: usize> Logic for BurstCut<LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -124,6 +125,7 @@ impl<const LK: usize> Logic for BurstCut<LK> {
     }
 }
 
+#[kernel]
 impl<const LK: usize> Logic for BurstSend<LK> {
     #[hdl_gen]
     fn update(&mut self) {

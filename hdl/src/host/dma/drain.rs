@@ -1,5 +1,6 @@
 //! Quiesce: wait until everything accepted before a moment has been answered by the host, while new work goes on.
 
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Counts what sits between a block's input port and its arbiter, in order. After `mark`, `clear` is high once
@@ -21,6 +22,7 @@ pub struct FrontMark {
     now: Signal<Local, Bits<5>>,
 }
 
+#[kernel]
 impl Logic for FrontMark {
     #[hdl_gen]
     fn update(&mut self) {
@@ -90,6 +92,7 @@ pub struct Quiesce {
     gone: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Quiesce {
     #[hdl_gen]
     fn update(&mut self) {

@@ -7,7 +7,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{PayCmd, PayDone};
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// A payload read whose last beat has come.
@@ -76,6 +76,7 @@ pub struct PayPort<const LK: usize, const LP: usize> {
     back: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LK: usize, const LP: usize> Logic for PayPort<LK, LP> {
     #[hdl_gen]
     fn update(&mut self) {

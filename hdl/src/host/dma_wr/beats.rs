@@ -2,7 +2,7 @@
 
 use super::WrJob;
 use crate::bus::{AxisSink, AxisSrc};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// The command in hand. `load` brings the next one in the cycle in which `free` is high: with the last beat of the one
@@ -37,6 +37,7 @@ pub struct Beats<const W: usize, const K: usize, const LK: usize> {
     finished: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for Beats<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {

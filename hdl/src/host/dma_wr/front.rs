@@ -5,7 +5,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::border;
 use crate::msg::WrCmd;
 use crate::stream::MsgSkid;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// One command per cycle, one cycle of latency.
@@ -47,6 +47,7 @@ pub struct PayFront<const LK: usize> {
     room9: Signal<Local, Bits<9>>,
 }
 
+#[kernel]
 impl<const LK: usize> Logic for PayFront<LK> {
     #[hdl_gen]
     fn update(&mut self) {

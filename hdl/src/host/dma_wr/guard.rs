@@ -1,7 +1,7 @@
 //! Pages on which atomics are under way: payload stays away from them, and they begin when what is in front has landed. See README.md.
 
 use crate::stream::{MsgFifo, Names};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Up to `N` = 2^`LN` holds, which begin and end in the order in which they came. Whoever holds a page may read and write it from `clear` on until `ends`.
@@ -42,6 +42,7 @@ pub struct Guard<const N: usize, const LN: usize> {
     left: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl<const N: usize, const LN: usize> Logic for Guard<N, LN> {
     #[hdl_gen]
     fn update(&mut self) {

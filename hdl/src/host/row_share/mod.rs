@@ -5,6 +5,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow};
 use crate::stream::{Fence, MsgFifo, MsgSlice};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -39,6 +40,7 @@ pub struct RowShare {
     taken: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for RowShare {
     #[hdl_gen]
     fn update(&mut self) {

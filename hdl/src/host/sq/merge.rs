@@ -2,6 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::DoorbellMsg;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Register slice of two entries in which a waiting doorbell takes the index of the one behind it, when that is of the same queue and function and
@@ -25,6 +26,7 @@ pub(super) struct DoorbellMerge {
     follows: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for DoorbellMerge {
     #[hdl_gen]
     fn update(&mut self) {

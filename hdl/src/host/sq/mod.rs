@@ -14,6 +14,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::wqe_store::WqeStore;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RdCmd, RdRow, SqCmd, SqWqe, WqeData, WqeDoorbell, WqeFree, WqeRead};
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::kernel;
 use fetch::SqFetch;
 use rust_hdl::prelude::*;
 use sched::SqSched;
@@ -114,6 +115,7 @@ pub struct SendQueue<const LQ: usize, const NB: usize, const LB: usize, const LR
     second: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize, const NB: usize, const LB: usize, const LR: usize> Logic for SendQueue<LQ, NB, LB, LR> {
     #[hdl_gen]
     fn update(&mut self) {

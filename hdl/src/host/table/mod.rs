@@ -13,7 +13,7 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::prim::ram::Ram;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Below this level a FIFO of 16 takes what comes of all operations that may be in the pipeline: up to four.
@@ -105,6 +105,7 @@ pub struct TablePipe<Op: Synth, Row: Synth, const LQ: usize, const N: usize, con
     excess: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl<Op: Synth, Row: Synth, const LQ: usize, const N: usize, const M: usize> Logic for TablePipe<Op, Row, LQ, N, M> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -7,6 +7,7 @@ use crate::msg::{CtlReq, CtlResp};
 use crate::prim::pack::Gather;
 use crate::stream::MsgSlice;
 use crate::tb::{Fields, Source, Tb};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 use std::collections::VecDeque;
 
@@ -60,6 +61,7 @@ struct Counters {
     ctl: Signal<Local, Counter>,
 }
 
+#[kernel]
 impl Logic for Counters {
     #[hdl_gen]
     fn update(&mut self) {

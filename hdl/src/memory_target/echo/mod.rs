@@ -6,6 +6,7 @@ mod send;
 mod tests;
 
 use crate::bus::AxisSrc;
+use ferric_hdl_derive::kernel;
 use listen::Listen;
 use rust_hdl::prelude::*;
 use send::Send;
@@ -34,6 +35,7 @@ pub struct Echo {
     bad: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for Echo {
     #[hdl_gen]
     fn update(&mut self) {

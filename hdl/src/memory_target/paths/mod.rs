@@ -115,6 +115,7 @@ pub struct Paths<const LQ: usize> {
     wanted1: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Paths<LQ> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,7 +2,7 @@
 use super::{Peer, PeerWrite};
 use crate::msg::PeerAsk;
 use crate::prim::ram::RamAsync;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// One packet per cycle, of `2^LQ` queue pairs.
@@ -33,6 +33,7 @@ pub(super) struct Strangers<const LQ: usize> {
     to_bad: DFF<Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Strangers<LQ> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,7 +1,7 @@
 //! The chain of free cells. One memory of successors serves the free list and the chains of all frames.
 
 use crate::prim::ram::RamAsync2;
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
 /// Cells in the card's buffer, and the most that a handle can name.
@@ -56,6 +56,7 @@ pub struct FreeList {
     last: Constant<Bits<9>>,
 }
 
+#[kernel]
 impl Logic for FreeList {
     #[hdl_gen]
     fn update(&mut self) {

@@ -11,7 +11,7 @@ use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::CellRead;
 use crate::prim::cell_ram::{CellRam, CELL_BYTES};
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 pub use free_list::CELLS;
 use rust_hdl::prelude::*;
 
@@ -101,6 +101,7 @@ impl<const W: usize, const K: usize> Default for CellBuffer<W, K> {
     }
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for CellBuffer<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::CellRead;
 use crate::prim::keep_mask::RangeMask;
 use crate::stream::{AxisFifo, MsgSlice};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -103,6 +103,7 @@ pub struct Reader<const W: usize, const K: usize> {
     all_lanes: Constant<Bits<8>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Reader<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::bus::MsgSink;
 use crate::prim::ram::RamHold;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// A good frame's chain beyond its head, which is its handle.
@@ -52,6 +53,7 @@ pub struct Release {
     accept: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Release {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::CellStore;
 use crate::prim::ram::RamAsync;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// A frame's cells: the chain from `head` to `tail`, `count` long. `overflow`: cells ran out under it.
@@ -62,6 +62,7 @@ pub struct Writer<const W: usize, const K: usize> {
     last_row: Constant<Bits<5>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Writer<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,6 +1,7 @@
 //! The parts of a descriptor that its consumers look at: wires.
 
 use crate::msg::{RxAnswer, RxDesc, RxRequest};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Of a request or a raw frame what the responder needs.
@@ -10,6 +11,7 @@ pub struct RequestPart {
     pub y: Signal<Out, RxRequest>,
 }
 
+#[kernel]
 impl Logic for RequestPart {
     #[hdl_gen]
     fn update(&mut self) {
@@ -49,6 +51,7 @@ pub struct AnswerPart {
     pub y: Signal<Out, RxAnswer>,
 }
 
+#[kernel]
 impl Logic for AnswerPart {
     #[hdl_gen]
     fn update(&mut self) {

@@ -8,7 +8,7 @@ use crate::tb::Tb;
 use etherparse::{NetSlice, SlicedPacket};
 use ferric_abi::context::PathCtx;
 use ferric_abi::wire::protocol;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// The parts as a transport joins them: what it has to say stands behind the IP header, or behind a UDP header of the same length.
@@ -32,6 +32,7 @@ struct Sender {
     udp: UdpFront,
 }
 
+#[kernel]
 impl Logic for Sender {
     #[hdl_gen]
     fn update(&mut self) {

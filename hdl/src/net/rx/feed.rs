@@ -2,7 +2,7 @@
 
 use crate::prim::keep_mask::{KeepLen, LenMask};
 use crate::prim::ram::RamAsync;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// What the ICRC must know of a frame. `stop`: first byte behind the IP packet, by the IP header's own length.
@@ -112,6 +112,7 @@ pub struct Feed<const W: usize, const K: usize> {
     full: Constant<Bits<K>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Feed<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

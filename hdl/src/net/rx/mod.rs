@@ -15,7 +15,7 @@ use crate::msg::{Network, PeerAsk, RxDesc};
 use crate::net::cells::CellWriter;
 use crate::net::icrc::IcrcPipe;
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others, of [`STRANGERS`], or `foreign`.
@@ -85,6 +85,7 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     network2: DFF<Network>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -13,6 +13,7 @@ use crate::net::icrc::tests::captured;
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Bth, Eth, Ipv4, Ipv6};
+use ferric_hdl_derive::kernel;
 use ferric_model::net::networks::WHOLE;
 use rust_hdl::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -49,6 +50,7 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     cells: CellBuffer<W, K>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {

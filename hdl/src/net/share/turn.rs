@@ -4,7 +4,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// N record streams into one within the cycle: who asks alone passes as if nothing stood between. What has been shown stays until it is taken.
@@ -32,6 +32,7 @@ pub(super) struct Turn<T: Synth, const N: usize> {
     now: Signal<Local, Bits<N>>,
 }
 
+#[kernel]
 impl<T: Synth, const N: usize> Logic for Turn<T, N> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -5,7 +5,7 @@ use crate::assembly::MOST_CLIENTS;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{SlotGrant, SlotReq};
 use crate::stream::{MsgFifo, MsgSlice};
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
 /// Progress of the data request at hand: row arithmetic, room for it, grant.
@@ -84,6 +84,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize, const LS: usize> {
 /// Slots that data frames leave free.
 const RESERVE: u64 = 2;
 
+#[kernel]
 impl<const K: usize, const LK: usize, const LS: usize> Logic for Allocator<K, LK, LS> {
     #[hdl_gen]
     fn update(&mut self) {

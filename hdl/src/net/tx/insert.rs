@@ -5,7 +5,7 @@ use crate::net::icrc::{IcrcPipe, LATENCY};
 use crate::prim::keep_mask::{KeepMask, LenMask};
 use crate::prim::sized::Delay;
 use crate::prim::spread::Repeat;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// One cycle more than the CRC needs from the last beat, so that it is there when the beat BEFORE the last leaves: the
@@ -45,6 +45,7 @@ pub(super) struct IcrcInsert<const W: usize, const K: usize, const LK: usize> {
     aged: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcInsert<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use crate::bus::AxisSrc;
 use crate::prim::keep_mask::LenMask;
 use crate::prim::sized::SizedBeatRam;
 use crate::stream::AxisSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// `OUT_BYTES` bytes of beats, registered output. While it is empty a beat goes straight to the output register.
@@ -32,6 +32,7 @@ pub(super) struct OutFifo<const W: usize, const K: usize> {
     direct: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for OutFifo<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::SlotSeal;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Register slice of two entries. Each seal waits for the inline writes that were under way when it came, and for no later ones: whoever writes without end
@@ -29,6 +30,7 @@ pub(super) struct SealQueue {
     take: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for SealQueue {
     #[hdl_gen]
     fn update(&mut self) {

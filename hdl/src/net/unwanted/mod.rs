@@ -6,7 +6,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CellRead, RxDesc};
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -34,6 +34,7 @@ pub struct Unwanted {
     dropped: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for Unwanted {
     #[hdl_gen]
     fn update(&mut self) {

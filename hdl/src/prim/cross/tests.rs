@@ -2,6 +2,7 @@
 
 use super::{model, *};
 use crate::tb::{Clocks, Tb};
+use ferric_hdl_derive::kernel;
 
 #[test]
 fn a_synchroniser_is_two_registers() {
@@ -48,6 +49,7 @@ struct GrayYard {
     decode: GrayToBin<5>,
 }
 
+#[kernel]
 impl Logic for GrayYard {
     #[hdl_gen]
     fn update(&mut self) {

@@ -5,7 +5,7 @@
 pub(crate) mod tests;
 
 use super::ram::{RamAsync, RamAsync2};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// `2^A` words of `B` bits with two combinational read ports. A write is visible in the cycle after it. Contents start as zeros.
@@ -35,6 +35,7 @@ pub struct RamTwoWriters<const B: usize, const A: usize> {
     half1: Signal<Local, Bits<B>>,
 }
 
+#[kernel]
 impl<const B: usize, const A: usize> Logic for RamTwoWriters<B, A> {
     #[hdl_gen]
     fn update(&mut self) {

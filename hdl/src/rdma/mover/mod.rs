@@ -7,7 +7,7 @@ use crate::msg::{CellRead, MoveOp, WrCmd};
 use crate::prim::keep_mask::{KeepMask, LenMask, RangeMask};
 use crate::prim::rotate::ByteRotate;
 use crate::stream::{AxisSlice, MsgFifo};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -113,6 +113,7 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     in_last: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,4 +1,5 @@
 //! Atomics whose key has been asked for and which are not over: whoever takes a key away waits for them. See README.md.
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Counts atomics in two phases. `turn` begins the other one: when `dry` says that none of the phase before is under way, every atomic
@@ -24,6 +25,7 @@ pub struct Drain {
     pending: Signal<Local, Bits<2>>,
 }
 
+#[kernel]
 impl Logic for Drain {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::prim::sum::{Diff, Sum};
 use crate::records::MrCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -51,6 +52,7 @@ pub struct Extent {
     sum: Sum<64>,
 }
 
+#[kernel]
 impl Logic for Extent {
     #[hdl_gen]
     fn update(&mut self) {

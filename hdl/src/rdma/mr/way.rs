@@ -1,6 +1,7 @@
 //! One way of the page-table cache: 2^`LX` slots of a tag and a page-table line.
 
 use crate::prim::ram::RamHold;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Which line a slot holds.
@@ -49,6 +50,7 @@ pub struct Way<const LX: usize> {
     select: Signal<Local, Bits<9>>,
 }
 
+#[kernel]
 impl<const LX: usize> Logic for Way<LX> {
     #[hdl_gen]
     fn update(&mut self) {

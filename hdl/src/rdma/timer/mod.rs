@@ -3,7 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
 use crate::prim::ram::Ram;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -53,6 +53,7 @@ pub struct Timers<const LQ: usize> {
     fire: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Timers<LQ> {
     #[hdl_gen]
     fn update(&mut self) {

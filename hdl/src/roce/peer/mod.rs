@@ -9,7 +9,7 @@ use crate::msg::{CtlReq, Network, PeerAsk};
 use crate::net::within::{Within, NETWORKS};
 use crate::prim::ram::Ram;
 use ferric_abi::csr::SPECIAL;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -109,6 +109,7 @@ pub struct PeerCheck<const LQ: usize, const LJ: usize> {
     to_high: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize, const LJ: usize> Logic for PeerCheck<LQ, LJ> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,6 +4,7 @@ use crate::bus::MsgSink;
 use crate::context::bus::CtxClient;
 use crate::context::pair::LinePair;
 use crate::records::ReqCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Events in the order they come, each with its queue pair's line in a register.
@@ -40,6 +41,7 @@ pub struct Fetch {
     side: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for Fetch {
     #[hdl_gen]
     fn update(&mut self) {

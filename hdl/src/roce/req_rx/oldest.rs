@@ -2,6 +2,7 @@
 use crate::msg::TrackEntry;
 use crate::prim::sum::{Ahead, PlusOne};
 use crate::records::ReqCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Judges the tracker's entry as it comes, in cycles with `take`, and keeps it and the judgement.
@@ -38,6 +39,7 @@ pub struct Oldest {
     ends: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Oldest {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,7 +1,7 @@
 //! RNR NAK timer codes.
 
 use crate::prim::lookup::Lookup;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 pub use ferric_model::roce::requester::{rnr_ticks, RNR_10US};
 use rust_hdl::prelude::*;
 
@@ -14,6 +14,7 @@ pub struct RnrTicks {
     lut: Lookup<5, 20>,
 }
 
+#[kernel]
 impl Logic for RnrTicks {
     #[hdl_gen]
     fn update(&mut self) {

@@ -3,7 +3,7 @@ use crate::prim::arb::BinToOneHot;
 use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
 use crate::records::RspCtx;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Buffers that messages in progress keep at most. The others of `host/rq` are free, or with orders that end.
@@ -97,6 +97,7 @@ pub struct KeptBuffers {
     drops: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for KeptBuffers {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,6 +1,7 @@
 //! How many READs and atomics of a queue pair are open: accepted, which its context counts, less answered, which the replies say.
 use crate::prim::ram::Ram;
 use crate::records::RspCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// What the replies said last of a queue pair: in life `epoch` so many were answered, modulo 32.
@@ -34,6 +35,7 @@ pub struct OpenRequests<const LQ: usize> {
     done: Signal<Local, Bits<5>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for OpenRequests<LQ> {
     #[hdl_gen]
     fn update(&mut self) {

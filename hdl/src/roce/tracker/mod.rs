@@ -3,7 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead, TrackWrite};
 use crate::prim::sized::SizedRam;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -70,6 +70,7 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     odd_at: Signal<Local, Bits<LA>>,
 }
 
+#[kernel]
 impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -5,7 +5,7 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::stream::AxisSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// N packet streams into one, round robin per packet, one beat per cycle. `N` is 2 or more.
@@ -32,6 +32,7 @@ pub struct AxisArb<const W: usize, const K: usize, const N: usize> {
     ends: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const N: usize> Logic for AxisArb<W, K, N> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -5,7 +5,7 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// N record streams into one, round robin, one record per cycle. `N` is 2 or more.
@@ -26,6 +26,7 @@ pub struct MsgArb<T: Synth, const N: usize> {
     offered: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth, const N: usize> Logic for MsgArb<T, N> {
     #[hdl_gen]
     fn update(&mut self) {

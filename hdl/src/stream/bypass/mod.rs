@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// log2 of the cycles of silence after which nothing is in the block any more: no block with such a way past it keeps a frame that is complete for so long without showing it.
@@ -34,6 +34,7 @@ pub struct Bypass {
     still: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Bypass {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::chaos::ChaosGate;
 use crate::prim::ram::{AxisRam, LUT_RAM_MAX_A};
 use crate::stream::chaos;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// FIFO of `2^LG` packet beats (plus the output stages) with a fill level. `LG` is 1 to 15.
@@ -49,6 +49,7 @@ pub struct AxisFifo<const W: usize, const K: usize, const LG: usize> {
     a_leaves: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LG: usize> Logic for AxisFifo<W, K, LG> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::chaos::ChaosGate;
 use crate::prim::ram::{RamPass, LUT_RAM_MAX_A};
 use crate::stream::chaos;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// FIFO of `2^LG` records (plus the output stages) with a fill level. `LG` is 1 to 15.
@@ -49,6 +49,7 @@ pub struct MsgFifo<T: Synth, const LG: usize> {
     a_leaves: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Copies every record to `m0` and `m1`; the next one follows when both have taken it. One record per cycle.
@@ -20,6 +21,7 @@ pub struct MsgFork<T: Synth> {
     now1: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth> Logic for MsgFork<T> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -3,7 +3,7 @@
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::prim::chaos::ChaosGate;
 use crate::stream::chaos;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Register slice of a record stream.
@@ -24,6 +24,7 @@ pub struct MsgSlice<T: Synth> {
     take: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth> Logic for MsgSlice<T> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -75,6 +76,7 @@ pub struct MsgSkid<T: Synth> {
     any: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<T: Synth> Logic for MsgSkid<T> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -118,6 +120,7 @@ pub struct AxisSlice<const W: usize, const K: usize> {
     take: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for AxisSlice<W, K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::bus::*;
 use crate::stream::*;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Width of the records of the record blocks.
@@ -68,6 +69,7 @@ pub struct Yard<const W: usize, const K: usize, const L: usize> {
     few: BeatsToWide<40, W, K, L>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const L: usize> Logic for Yard<W, K, L> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -4,7 +4,7 @@ use crate::bus::{AxisSink, WideSrc};
 use crate::prim::keep_mask::{KeepLen, KeepMask};
 use crate::prim::slot::SlotMerge;
 use crate::stream::AxisSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Gathers each packet into one record, zero beyond its bytes, without gaps between packets.
@@ -32,6 +32,7 @@ pub struct BeatsToWide<const N: usize, const W: usize, const K: usize, const L: 
     before: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl<const N: usize, const W: usize, const K: usize, const L: usize> Logic for BeatsToWide<N, W, K, L> {
     #[hdl_gen]
     fn update(&mut self) {

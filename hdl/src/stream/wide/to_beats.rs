@@ -4,7 +4,7 @@ use crate::bus::{AxisSrc, WideSink};
 use crate::prim::keep_mask::LenMask;
 use crate::prim::pack::{Resize, ShiftDown};
 use crate::stream::AxisSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Sends the first `len` bytes (1 to N/8) of each record as one packet, without gaps between packets.
@@ -35,6 +35,7 @@ pub struct WideToBeats<const N: usize, const W: usize, const K: usize, const L: 
     free: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const N: usize, const W: usize, const K: usize, const L: usize> Logic for WideToBeats<N, W, K, L> {
     #[hdl_gen]
     fn update(&mut self) {

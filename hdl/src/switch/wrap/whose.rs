@@ -1,7 +1,7 @@
 //! Whose frames are on their way from the egress: they come here in the order in which the egress has begun them.
 
 use crate::prim::sized::SizedRam;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Address bits of the longest queue: frames of one beat of 64 bits fill the output FIFO of the egress, and some more are between there and here.
@@ -27,6 +27,7 @@ pub(in crate::switch) struct Whose<const K: usize> {
     reads: Signal<Local, Bits<MOST>>,
 }
 
+#[kernel]
 impl<const K: usize> Logic for Whose<K> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -15,7 +15,7 @@ pub mod types;
 use crate::bus::{CtxClient, MsgSink, MsgSrc};
 use crate::context::store::CtxStore;
 use crate::msg::{CtlReq, CtlResp};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use manager::Manager;
 use rust_hdl::prelude::*;
 use types::{PdcAsk, PdcLine, PdcTold, PLACES, STAT_BITS};
@@ -58,6 +58,7 @@ pub struct Pdc<const LP: usize, const LH: usize> {
     lines: CtxStore<PdcLine, LP, 1>,
 }
 
+#[kernel]
 impl<const LP: usize, const LH: usize> Logic for Pdc<LP, LH> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -22,7 +22,7 @@ use crate::rdma::timer::Timers;
 use crate::uet::head::types::UetHead;
 use crate::uet::pdc::types::{PdcAsk, PdcTold};
 use director::Director;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -60,6 +60,7 @@ pub struct Receive<const LP: usize, const LW: usize, const LR: usize, const LK: 
     timers: Timers<LT>,
 }
 
+#[kernel]
 impl<const LP: usize, const LW: usize, const LR: usize, const LK: usize, const LT: usize> Logic for Receive<LP, LW, LR, LK, LT> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -23,7 +23,7 @@ use crate::stream::MsgArb;
 use crate::uet::head::types::UetHead;
 use crate::uet::pdc::types::{PdcAsk, PdcTold};
 use director::Director;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -74,6 +74,7 @@ pub struct Transmit<const LP: usize, const LW: usize, const LR: usize, const LA:
     told: Signal<Local, Tell>,
 }
 
+#[kernel]
 impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const LO: usize, const LM: usize, const LT: usize> Logic for Transmit<LP, LW, LR, LA, LO, LM, LT> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,7 +1,7 @@
 //! What of a PDC's timers has to be started, and which of them is due.
 use crate::prim::sum::{Diff, Sum};
 use crate::uet::pds::types::TxLine;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Timers of a PDC, as low bits of the number that `rdma/timer` knows them by.
@@ -52,6 +52,7 @@ pub struct Timing {
     empty: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Timing {
     #[hdl_gen]
     fn update(&mut self) {

@@ -9,7 +9,7 @@ use crate::msg::{CtlAsk, CtlReq, CtlResp};
 use crate::prim::lookup::Lookup;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -61,6 +61,7 @@ pub struct CtlSwitch<const N: usize> {
     came: Signal<Local, Bits<N>>,
 }
 
+#[kernel]
 impl<const N: usize> Logic for CtlSwitch<N> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tb::{Fields, Source, Tb};
+use ferric_hdl_derive::kernel;
 
 /// The block as it stands in `host/rq`, without chains of several blocks.
 #[derive(LogicBlock, Default)]
@@ -20,6 +21,7 @@ struct Room {
     ahead: RqAhead<4, 7>,
 }
 
+#[kernel]
 impl Logic for Room {
     #[hdl_gen]
     fn update(&mut self) {

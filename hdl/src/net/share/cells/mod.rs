@@ -10,7 +10,7 @@ use crate::for_clients;
 use crate::msg::CellRead;
 use crate::prim::pack::Gather;
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md). Beats come in the order of the reads: a client's may stand behind those of any other.
@@ -49,6 +49,7 @@ pub struct CellShare<const W: usize, const K: usize, const N: usize> {
     goes: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const N: usize> Logic for CellShare<W, K, N> {
     #[hdl_gen]
     fn update(&mut self) {

@@ -1,15 +1,36 @@
-//! The attribute `kernel`: an impl for `hdl_gen` to work on, in which each number is an associated constant, and an `impl Logic` which
-//! puts the values in place of their names.
+//! The attribute `kernel`: RustHDL's kernel, checked by the compiler, in which each number is an associated constant; and an `impl Logic` that makes the Verilog of its text
+//! and puts the values in place of their names.
+
+mod connect;
+mod names;
+mod text;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{parse_quote_spanned, BinOp, Error, Expr, ExprMethodCall, GenericParam, Ident, ImplItem, ItemImpl, Lit, LitInt, Pat, Path, Result};
+use syn::{parse_quote_spanned, BinOp, Error, Expr, ExprMethodCall, GenericParam, Ident, ImplItem, ItemImpl, Lit, LitInt, Pat, Path, Result, Token};
 
 /// Numbers that stand for the names in patterns, until the values take their places: patterns are text by then.
 const FIRST_MARK: u64 = 1_990_000_000;
+
+/// What stands in `dff_setup!(self, clock, a, b)` and in `clock!(self, clock, a, b)`.
+struct Setup {
+    me: Expr,
+    clock: Expr,
+    parts: Vec<Expr>,
+}
+
+impl Parse for Setup {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let mut all = Punctuated::<Expr, Token![,]>::parse_terminated(input)?.into_iter();
+        let (Some(me), Some(clock)) = (all.next(), all.next()) else { return Err(input.error("`self`, the clock, and what runs with it")) };
+        Ok(Self { me, clock, parts: all.collect() })
+    }
+}
 
 pub fn expand(arguments: &TokenStream, item: ItemImpl) -> Result<TokenStream> {
     if !arguments.is_empty() {
@@ -18,12 +39,16 @@ pub fn expand(arguments: &TokenStream, item: ItemImpl) -> Result<TokenStream> {
     let [ImplItem::Fn(update)] = &item.items[..] else {
         return Err(Error::new(item.self_ty.span(), "`kernel` stands on an `impl Logic` with `#[hdl_gen] fn update` and nothing else"));
     };
-    if item.trait_.is_none() || update.sig.ident != "update" || !update.attrs.iter().any(|a| a.path().is_ident("hdl_gen")) {
+    let is_kernel = |a: &syn::Attribute| a.path().is_ident("hdl_gen");
+    if item.trait_.is_none() || update.sig.ident != "update" || !update.attrs.iter().any(is_kernel) {
         return Err(Error::new(update.sig.span(), "`kernel` is for the `#[hdl_gen] fn update` of an `impl Logic`"));
     }
     let parameters = item.generics.params.iter().filter_map(|p| if let GenericParam::Const(c) = p { Some(c.ident.clone()) } else { None });
     let mut numbers = Numbers { parameters: parameters.collect(), found: Vec::new(), position: false, fault: None };
     let mut update = update.clone();
+    update.attrs.retain(|a| !is_kernel(a));
+    // Under its own name it would stand in front of the trait's, which RustHDL calls.
+    update.sig.ident = format_ident!("kernel");
     numbers.visit_block_mut(&mut update.block);
     if let Some(fault) = numbers.fault {
         return Err(fault);
@@ -35,26 +60,31 @@ pub fn expand(arguments: &TokenStream, item: ItemImpl) -> Result<TokenStream> {
     });
     let names = (0..numbers.found.len()).map(number_name);
     let marks = numbers.found.iter().enumerate().map(|(n, number)| if number.pattern { mark(n).to_string() } else { format!("Self${}", number_name(n)) });
+    let text = text::Text::of(&update.block)?;
+    let (words, values, links) = (text.words(), &text.numbers, &text.links);
+    let connects = connect::connects(&update.block)?;
     let (generics, _, bounds) = item.generics.split_for_impl();
     let (block, attributes) = (&item.self_ty, &item.attrs);
     let implemented = item.trait_.as_ref().map(|(_, path, _)| path);
     Ok(quote! {
-        #[allow(clippy::unnecessary_cast)]
+        // The compiler checks the kernel's types; nobody runs it, and so no code is made of it.
+        #[allow(clippy::unnecessary_cast, dead_code, unreachable_patterns)]
         #(#attributes)*
         impl #generics #block #bounds {
             #(#constants)*
             #update
         }
 
+        #[allow(clippy::unnecessary_cast, unused_braces, unused_parens, unused_variables)]
         impl #generics #implemented for #block #bounds {
             fn update(&mut self) {
-                <#block>::update(self)
+                ::core::unreachable!("Verilator simulates the Verilog of this block")
             }
             fn connect(&mut self) {
-                <#block>::connect(self)
+                #connects
             }
             fn hdl(&self) -> ast::Verilog {
-                ::ferric_hdl::kernel::with_numbers(<#block>::hdl(self), &[#((#marks, Self::#names as u64)),*])
+                ::ferric_hdl::kernel::text::verilog(#words, &[#(#values),*], [#(#links),*].into(), &[#((#marks, Self::#names as u64)),*])
             }
         }
     })
