@@ -159,7 +159,9 @@ pub const FLOW_ANSWER: u32 = 3;
 pub const FLOW_REFUSED: u32 = 1;
 /// See [`FLOW_REFUSED`].
 pub const FLOW_BUSY: u32 = 2;
-/// Number of the virtual port of function 0; those of the other functions follow. Port 1 is the wire.
+/// Number of the virtual port that is the wire.
+pub const WIRE_PORT: u32 = 1;
+/// Number of the virtual port of function 0; those of the other functions follow.
 pub const FUNCTION_PORTS: u32 = 8;
 /// Attachments of queue pairs to multicast groups, on the whole card and of one group.
 pub const MULTICAST_ATTACHMENTS: u32 = 64;

@@ -137,6 +137,12 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Nothing of what was said has come to either side, nor will it.
+    fn is_unheard(&mut self, pair: &Pair) {
+        pair.world().run(SETTLED);
+        assert!(self.cqs.iter_mut().all(|cq| cq.poll().is_none()));
+    }
+
     fn talk(&mut self, pair: &Pair) {
         self.say();
         self.heard(pair);

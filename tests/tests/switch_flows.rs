@@ -11,6 +11,7 @@ mod stations;
 use ferric_abi::codes::{AdminStatus, WrOpcode};
 use ferric_abi::context::FlowCounts;
 use ferric_abi::csr;
+use ferric_abi::switch::station::ALL_DOMAIN_BITS;
 use ferric_abi::switch::{destination, table, Action, FlowKey};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::switch::place::Table;
@@ -109,7 +110,7 @@ impl Bench {
             self.tables.set_action(ctx, line as u16, Some(&Action::default().with_kind(kind).with_number(number))).unwrap();
         }
         for generation in 0..4 {
-            let mask = FlowKey::default().with_ethertype(u16::MAX).with_domain(0xfff).with_dst(u32::MAX.into()).with_smac(0xffff_ffff_ffff);
+            let mask = FlowKey::default().with_ethertype(u16::MAX).with_domain(ALL_DOMAIN_BITS).with_dst(u32::MAX.into()).with_smac(0xffff_ffff_ffff);
             self.tables.set_mask(ctx, generation, 0, OTHERS, Some(&mask)).unwrap();
             self.tables.set_mask(ctx, generation, 0, V4, Some(&mask.with_smac(0))).unwrap();
         }

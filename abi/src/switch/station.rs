@@ -8,6 +8,8 @@ pub const RESULT_BITS: usize = 16;
 pub const NUMBER_BITS: usize = 12;
 /// Bits of a bridge domain.
 pub const DOMAIN_BITS: usize = 12;
+/// A mask with all bits of a bridge domain.
+pub const ALL_DOMAIN_BITS: u16 = (1 << DOMAIN_BITS) - 1;
 
 /// In a result, above the number: what it is the number of.
 pub mod kind {
@@ -23,7 +25,7 @@ pub mod kind {
 
 /// Key of a station: bridge domain (12 bits), MAC address (48).
 pub fn key(domain: u16, mac: u64) -> [u8; KEY_BITS / 8] {
-    (u64::from(domain & 0xfff) | (mac & 0xffff_ffff_ffff) << DOMAIN_BITS).to_le_bytes()
+    (u64::from(domain & ALL_DOMAIN_BITS) | (mac & 0xffff_ffff_ffff) << DOMAIN_BITS).to_le_bytes()
 }
 
 fn result(kind: u16, number: u16, uplink: u8) -> u16 {

@@ -1,5 +1,6 @@
 //! What the holder of a switch has been told: tunnels, stations and flows, in the words of the flow language, and what each flow is in the card's tables. Nothing here talks to a card.
-use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
+use ferric_abi::switch::station::ALL_DOMAIN_BITS;
 use ferric_abi::switch::{destination, Action, FlowKey, Verdict};
 use ferric_abi::wire::ethertype;
 use ferric_driver::types::Mac;
@@ -16,12 +17,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Port of the text that is the wire, and the one that frames through any tunnel come from: VXLAN's UDP port.
-pub const UPLINK: u32 = 1;
+pub const UPLINK: u32 = WIRE_PORT;
 pub const VXLAN: u32 = 4789;
 /// How [`Book::model`] calls the tunnel.
 pub const TUNNELS: [TunnelPort; 1] = [TunnelPort { number: VXLAN, endpoint: 0 }];
-/// The bits of a bridge domain in a key.
-const ALL_DOMAIN_BITS: u16 = 0xfff;
 /// Packet classes: see [`ferric_model::switch::tables::packet_class`].
 pub const CLASSES: usize = 4;
 

@@ -1,10 +1,7 @@
 //! The key that tables are asked with (SWITCH.md section 7): 488 bits, declared in `ferric_abi::switch`.
 use super::layers::{Layers, Upper};
-use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::FlowKey;
-
-/// The virtual port of the wire.
-const WIRE_PORT: u8 = 1;
 
 /// Where a frame came from, as far as the key knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +24,7 @@ impl Origin {
         let domain = if tunnel { network + 1 } else { 0 };
         let (port, remote) = match sender {
             Some((function, _)) => (FUNCTION_PORTS as u8 + function as u8, 0),
-            None => (WIRE_PORT, domain),
+            None => (WIRE_PORT as u8, domain),
         };
         Self { port, domain, remote, geneve_option: false }
     }

@@ -1,13 +1,13 @@
 //! Flow tables decide about what functions of the card send each other, too: the key names the port of the function that has sent a frame, and the bridge domain of its network.
 use super::one_vni::{Bench, TYPE};
 use super::*;
-use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
+use ferric_abi::switch::station::ALL_DOMAIN_BITS;
 use ferric_abi::switch::{destination, Action, FlowKey};
 use ferric_driver::switch::{FlowPort, Packets};
 use ferric_tests::raw::Raw;
 
-/// The port of the wire.
-const WIRE: u8 = 1;
+const WIRE: u8 = WIRE_PORT as u8;
 /// The bridge domain of functions 1 and 2, which is called by the one that the other has joined.
 const DOMAIN: u16 = 1 + 1;
 
@@ -33,7 +33,7 @@ impl<'a> Rules<'a> {
     /// What comes from that port, in that domain if one is given, goes to the function, or is dropped.
     fn rule(&mut self, from: u8, domain: Option<u16>, to: Option<u8>) {
         let key = FlowKey::default().with_in_port(from).with_domain(domain.unwrap_or(0));
-        let mask = FlowKey::default().with_in_port(0xff).with_domain(domain.map_or(0, |_| 0xfff));
+        let mask = FlowKey::default().with_in_port(0xff).with_domain(domain.map_or(0, |_| ALL_DOMAIN_BITS));
         let action = match to {
             Some(function) => Action::default().with_kind(destination::PORT).with_number(port_of(function).into()),
             None => Action::default().with_kind(destination::DROP),
@@ -42,12 +42,6 @@ impl<'a> Rules<'a> {
         self.tables.set_rule(&self.host.ctx, self.count.into(), Packets::Others, [&key, &mask], self.count, 0).unwrap();
         self.count += 1;
     }
-}
-
-/// Neither side has heard of the other.
-fn nothing_has_come(pair: &Pair, talk: &mut Talk) {
-    pair.world().run(SETTLED);
-    assert!(talk.cqs.iter_mut().all(|cq| cq.poll().is_none()));
 }
 
 fn functions_at(width: usize) {
@@ -61,7 +55,7 @@ fn functions_at(width: usize) {
     let mut rules = Rules::closed(host);
     let before = (host.ctx.flow_counts().unwrap().miss(), left(&b.pair));
     inside.say();
-    nothing_has_come(&b.pair, &mut inside);
+    inside.is_unheard(&b.pair);
     assert!(host.ctx.flow_counts().unwrap().miss() > before.0);
     assert_eq!(left(&b.pair), before.1, "what is for a function of the card does not leave it");
     // One way is not enough, the other way too is; what comes by the tunnel has another port, and function 3 another domain.
@@ -72,10 +66,10 @@ fn functions_at(width: usize) {
     inside.heard(&b.pair);
     inside.talk(&b.pair);
     [&mut alone, &mut outside].into_iter().for_each(|talk| talk.say());
-    nothing_has_come(&b.pair, &mut alone);
+    alone.is_unheard(&b.pair);
     assert!(outside.cqs[0].poll().is_none(), "the other card has got what function 1 has sent");
     rules.rule(port_of(3), Some(DOMAIN), Some(3));
-    nothing_has_come(&b.pair, &mut alone);
+    alone.is_unheard(&b.pair);
     rules.rule(port_of(3), Some(3 + 1), Some(3));
     rules.rule(WIRE, Some(DOMAIN), Some(1));
     alone.heard(&b.pair);
@@ -83,7 +77,7 @@ fn functions_at(width: usize) {
     // Whoever has no tunnel is of domain 0, and the rule that is about the port alone is about it, too.
     let mut plain = Talk::new([host, host]);
     plain.say();
-    nothing_has_come(&b.pair, &mut plain);
+    plain.is_unheard(&b.pair);
     rules.rule(port_of(0), None, Some(0));
     plain.heard(&b.pair);
     // As before when the tables do not decide any more.

@@ -3,6 +3,7 @@
 use super::one_vni::{Bench, TYPE};
 use super::*;
 use ferric_abi::codes::AdminStatus;
+use ferric_abi::switch::station::ALL_DOMAIN_BITS;
 use ferric_abi::switch::{destination, Action, FlowKey};
 use ferric_driver::cm::{ip_service_id, Cm, CmPort, Event, Gsi, Local, Request};
 use ferric_driver::switch::{FlowPort, Packets};
@@ -16,8 +17,7 @@ const PORT: u16 = 4_791;
 
 fn nothing_has_come(b: &Bench, talk: &mut Talk) {
     talk.say();
-    b.pair.world().run(SETTLED);
-    assert!(talk.cqs.iter_mut().all(|cq| cq.poll().is_none()));
+    talk.is_unheard(&b.pair);
     assert!((0..2).all(|side| talk.memory[side].to_vec(LEN, 2 * LEN) == vec![0; 2 * LEN]));
 }
 
@@ -194,7 +194,7 @@ fn tables_choose_within_a_network() {
     let ctx = b.pair.hosts[0].ctx.clone();
     let mut tables = FlowTables::open(&ctx).unwrap();
     // The domain of the network is that of the function that the others have joined.
-    let [key, mask] = [1 + 1, 0xfff].map(|domain| FlowKey::default().with_domain(domain));
+    let [key, mask] = [1 + 1, ALL_DOMAIN_BITS].map(|domain| FlowKey::default().with_domain(domain));
     tables.set_rule(&ctx, 0, Packets::Others, [&key, &mask], 0, 0).unwrap();
     tables.set_action(&ctx, 0, Some(&Action::default().with_kind(destination::DROP))).unwrap();
     tables.decide(&ctx, &FlowPort { drop_miss: true, ..Default::default() }).unwrap();

@@ -1,6 +1,7 @@
 //! Frames of tenants that are not RoCE, by their raw queue pairs: each tenant of a card has its own, they leave in its tunnel and come by it, and nobody else gets one.
 use super::*;
 use ferric_abi::codes::AdminStatus;
+use ferric_abi::switch::station::ALL_DOMAIN_BITS;
 use ferric_abi::switch::{destination, Action, FlowKey};
 use ferric_driver::switch::{FlowPort, FlowTables, Packets, Sender};
 use ferric_driver::{Error, Start};
@@ -258,7 +259,7 @@ fn tables_decide_about_raw_queues() {
     // Frames of tenant 1's tunnel are for tenant 1, tenant 2, nobody, software, by the action.
     let ctx = b.pair.hosts[1].ctx.clone();
     let mut tables = FlowTables::open(&ctx).unwrap();
-    let [key, mask] = [1 + 1, 0xfff].map(|domain| FlowKey::default().with_domain(domain));
+    let [key, mask] = [1 + 1, ALL_DOMAIN_BITS].map(|domain| FlowKey::default().with_domain(domain));
     let to = |kind: u8, number: u16| Action::default().with_kind(kind).with_number(number);
     tables.set_rule(&ctx, 0, Packets::Others, [&key, &mask], 0, 0).unwrap();
     let actions =

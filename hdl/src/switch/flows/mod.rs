@@ -15,7 +15,7 @@ use crate::switch::count::{self, Count};
 use crate::switch::matching::{self, Matching, ANSWER};
 use crate::switch::sight::Sight;
 use ferric_abi::codes::SwitchCause;
-use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::{destination, tag_op};
 use ferric_hdl_derive::{kernel, BlockDefault};
 pub use ferric_model::switch::fate as model;
@@ -50,8 +50,6 @@ const PORT: u64 = destination::PORT as u64;
 const EXCEPTION: u64 = destination::EXCEPTION as u64;
 const TAG_STAYS: u64 = tag_op::NONE as u64;
 const FIRST_FUNCTION: u64 = FUNCTION_PORTS as u64;
-/// The wire's number as a port.
-const WIRE: u64 = 1;
 /// Cycles from the window to the verdict.
 const VERDICT: usize = matching::LATENCY as usize;
 
@@ -245,7 +243,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             self.domain.next = bit_cast::<12, 6>(self.number.val()) + 1;
         }
         self.whose.d.next = self.domain.val();
-        self.port_of.d.next = bits::<8>(WIRE);
+        self.port_of.d.next = bits::<8>(WIRE_PORT as u64);
         self.remote.d.next = self.domain.val();
         if self.origin0.q.val().local {
             self.port_of.d.next = bit_cast::<8, 6>(self.origin0.q.val().function) + FIRST_FUNCTION;
