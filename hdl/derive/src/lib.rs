@@ -54,8 +54,8 @@ pub fn block_new(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 /// Takes the kernel of a block, `#[hdl_gen] fn update` of an `impl Logic`, in place of RustHDL's `hdl_gen`. The compiler checks the kernel as ever, and the Verilog is the same. Two things are other:
 ///
-/// **Code.** `hdl_gen` makes machine code of the kernel, to be run in RustHDL's own simulation, and twice as much that builds its syntax tree: two thirds of what the compiler made of the gateware's crate, and a
-/// half of its time. Here the kernel is a text from which the tree is built, and `update` panics: Verilator simulates Ferric.
+/// **Code.** `hdl_gen` makes machine code of the kernel, to be run in RustHDL's own simulation, and much more that builds its syntax tree. Here the kernel is a text from which the tree is built, and `update`
+/// panics: RustHDL's own simulation of these blocks is **not** there, Verilator simulates them.
 ///
 /// **Names of numbers.** RustHDL takes each path for a signal; with this attribute these are numbers, and the Verilog is what the bare number would give:
 ///

@@ -97,7 +97,7 @@ impl<'a> Visit<'a> for Kernel {
 struct Kernels {
     /// First line, lines, bare literals.
     found: Vec<(usize, usize, Kernel)>,
-    /// First lines of an `impl` whose kernel RustHDL's own attribute would take, of which the compiler makes three times the code.
+    /// First lines of an `impl` whose kernel RustHDL's own attribute would take.
     plain: Vec<usize>,
 }
 

@@ -13,13 +13,7 @@
 //! list of numbers stands there.
 use super::with_numbers;
 use rust_hdl::core::ast::*;
-use rust_hdl::core::prelude::Bits;
 use std::str::Split;
-
-/// The width of what a closure gives. It is not called: only its type is of interest.
-pub fn width<const N: usize>(_: impl FnOnce() -> Bits<N>) -> u64 {
-    N as u64
-}
 
 /// The Verilog of a kernel: its text, the numbers that the text names by their place, what its joins stand for in their order, and the values in place of marks.
 ///
@@ -131,12 +125,9 @@ impl<'a> Reader<'a> {
             }
             "(" => Paren(self.operand()),
             "not" => Unary(VerilogOpUnary::Not, self.operand()),
-            "neg" => Unary(VerilogOpUnary::Neg, self.operand()),
             "all" => Unary(VerilogOpUnary::All, self.operand()),
             "any" => Unary(VerilogOpUnary::Any, self.operand()),
             "xor" => Unary(VerilogOpUnary::Xor, self.operand()),
-            "signed" => Signed(self.operand()),
-            "unsigned" => Unsigned(self.operand()),
             "bit" => Index(self.operand(), self.operand()),
             "slice" => {
                 let width = self.width();
@@ -155,14 +146,11 @@ impl<'a> Reader<'a> {
 /// `WIDTH:VALUE`.
 fn literal(text: &str) -> VerilogLiteral {
     let (width, value) = text.split_once(':').expect("a width and a value");
-    let value: u128 = value.parse().expect("a value");
+    let value: u64 = value.parse().expect("a value");
     match width {
         "1" => (value != 0).into(),
-        "8" => (value as u8).into(),
-        "16" => (value as u16).into(),
         "32" => (value as u32).into(),
-        "64" => (value as u64).into(),
-        "128" => value.into(),
+        "64" => value.into(),
         other => unreachable!("no width of a literal: {other}"),
     }
 }

@@ -1,12 +1,13 @@
 //! A kernel as a text in prefix notation, from which `ferric_hdl::kernel::text` builds RustHDL's syntax tree when the Verilog is written.
 //!
-//! RustHDL's `hdl_gen` writes Rust that builds the tree, node by node, and evaluates the argument of each cast for the width of its result. That was two thirds of the code of the gateware's crate. A text of words
-//! is no code at all; only the widths and offsets that the compiler must know are computed. Both give the same tree, and refuse the same kernels.
+//! RustHDL's `hdl_gen` writes Rust that builds the tree, node by node, and evaluates the argument of each cast for the width of its result: most of what the compiler made of the gateware's crate. A text of words
+//! is no code; only the widths and offsets that the compiler must know are computed. Both give the same tree of what both take. This one refuses what no kernel of ours says: signed numbers, negation, casts that do
+//! not say their width, comments.
 use super::{names, Setup};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{BinOp, Block, Error, Expr, ExprCall, ExprForLoop, ExprIf, ExprMatch, ExprMethodCall, GenericArgument, Lit, Member, Pat, PathArguments, Result, Stmt, UnOp};
+use syn::{BinOp, Block, Error, Expr, ExprCall, ExprForLoop, ExprIf, ExprMatch, ExprMethodCall, Lit, Member, Pat, PathArguments, Result, Stmt, UnOp};
 
 #[derive(Default)]
 pub struct Text {
@@ -207,11 +208,8 @@ impl Text {
                 self.expression(&both.right)
             }
             Expr::Unary(one) => {
-                self.word(match one.op {
-                    UnOp::Not(_) => "not",
-                    UnOp::Neg(_) => "neg",
-                    other => return refuse(other, "no operator of a kernel"),
-                });
+                let UnOp::Not(_) = one.op else { return refuse(one, "no operator of a kernel") };
+                self.word("not");
                 self.expression(&one.expr)
             }
             Expr::Call(call) => self.cast(call),
@@ -241,15 +239,17 @@ impl Text {
         Ok(())
     }
 
+    /// `bits::<8>(..)` and `bit_cast::<8, N>(..)`: the width of the result stands first.
     fn cast(&mut self, call: &ExprCall) -> Result<()> {
-        let function = &call.func;
-        let function = quote!(#function).to_string();
-        let kind = [("bit_cast", ":"), ("bits", ":"), ("Bits", ":"), ("unsigned_cast", "unsigned"), ("signed_bit_cast", "signed"), ("signed_cast", "signed")];
-        let Some((_, word)) = kind.into_iter().find(|(name, _)| function.starts_with(name)) else { return refuse(call, "no function of a kernel") };
-        self.word(word);
-        if word == ":" {
-            self.number(width(call));
-        }
+        let Expr::Path(path) = &*call.func else { return refuse(call, "no function of a kernel") };
+        let last = path.path.segments.last().expect("a path has segments");
+        let width = match &last.arguments {
+            PathArguments::AngleBracketed(list) if ["bits", "bit_cast"].iter().any(|name| last.ident == name) => list.args.first(),
+            _ => None,
+        };
+        let Some(width) = width else { return refuse(call, "no function of a kernel: `bits::<8>(..)` and `bit_cast::<8, N>(..)` are") };
+        self.word(":");
+        self.number(quote!({ #width } as u64));
         self.expression(&call.args[0])
     }
 
@@ -258,7 +258,6 @@ impl Text {
         match (method.as_str(), call.args.len()) {
             ("val" | "into" | "index" | "to_bits", 0) => {}
             ("all" | "any" | "xor", 0) => self.word(method),
-            ("to_signed_bits", 0) => self.word("signed"),
             ("get_bit", 1) => self.word("bit"),
             ("replace_bit", 2) => self.word("replace"),
             ("get_bits", 1) => {
@@ -273,21 +272,18 @@ impl Text {
         call.args.iter().try_for_each(|argument| self.expression(argument))
     }
 
-    /// A number is as wide as its type, which is 32 bits where none is said.
+    /// A number has 64 bits where its type says so, and 32 otherwise.
     fn literal(&mut self, literal: &Lit) -> Result<()> {
         let (width, value) = match literal {
-            Lit::Bool(value) => (1, u128::from(value.value)),
+            Lit::Bool(value) => (1, u64::from(value.value)),
             Lit::Int(number) => {
                 let width = match number.suffix() {
-                    "u8" => 8,
-                    "u16" => 16,
-                    "" | "u32" | "i32" => 32,
-                    "u64" | "usize" => 64,
-                    "u128" => 128,
-                    _ => return refuse(number, "no type of a kernel's number"),
+                    "" => 32,
+                    "u64" => 64,
+                    _ => return refuse(number, "a kernel's number has no type, or `_u64`"),
                 };
-                let value = number.base10_parse::<u128>()?;
-                if matches!(number.suffix(), "" | "i32") && i32::try_from(value).is_err() {
+                let value = number.base10_parse::<u64>()?;
+                if width == 32 && i32::try_from(value).is_err() {
                     return refuse(number, "a number of more than 31 bits says its type: `_u64`");
                 }
                 (width, value)
@@ -297,20 +293,6 @@ impl Text {
         self.word(format!("'{width}:{value}"));
         Ok(())
     }
-}
-
-/// How many bits a cast gives. Where the call does not say it, its type does: the closure is never called.
-fn width(call: &ExprCall) -> TokenStream {
-    if let Expr::Path(path) = &*call.func {
-        let last = path.path.segments.last().expect("a path has segments");
-        if let ("bits" | "bit_cast", PathArguments::AngleBracketed(list)) = (last.ident.to_string().as_str(), &last.arguments) {
-            match list.args.first() {
-                None | Some(GenericArgument::Type(syn::Type::Infer(_))) => {}
-                Some(width) => return quote!({ #width } as u64),
-            }
-        }
-    }
-    quote!(::ferric_hdl::kernel::text::width(|| #call))
 }
 
 fn operator(op: &BinOp) -> Result<&'static str> {
