@@ -79,6 +79,8 @@ pub struct Rx {
     pub unacked: u32,
     /// ROD: the gap has been told.
     pub told: bool,
+    /// One was refused while others were there: as long as there are any, ROD expects the oldest that is missing.
+    pub holed: bool,
     /// Which end of the window the next SACK shows.
     flip: bool,
 }
@@ -86,7 +88,7 @@ pub struct Rx {
 impl Rx {
     /// Nothing received.
     pub fn new(start: u32) -> Self {
-        Self { start, base: 0, marks: VecDeque::new(), newest: 0, bytes: 0, unacked: 0, told: false, flip: false }
+        Self { start, base: 0, marks: VecDeque::new(), newest: 0, bytes: 0, unacked: 0, told: false, holed: false, flip: false }
     }
 
     /// Place of a PSN.
@@ -106,7 +108,7 @@ impl Rx {
 
     /// ROD: the place that has to come next.
     pub fn expected(&self) -> u32 {
-        self.base + self.marks.len() as u32
+        self.base + if self.holed { 0 } else { self.marks.len() as u32 }
     }
 
     /// Answers that are kept.
@@ -140,6 +142,7 @@ impl Rx {
     /// Takes a new packet.
     pub fn take(&mut self, place: u32, seen: Seen) {
         let ahead = place.wrapping_sub(self.base) as usize;
+        self.holed &= !self.marks.is_empty();
         while self.marks.len() <= ahead {
             self.marks.push_back(Mark::Empty);
         }
@@ -155,6 +158,7 @@ impl Rx {
         while self.marks.back() == Some(&Mark::Empty) {
             self.marks.pop_back();
         }
+        self.holed = !self.marks.is_empty();
         Some(seen)
     }
 

@@ -19,6 +19,7 @@ pub const WAITS: &[(&str, &[&str])] = &[("s", &["m"])];
 const ROW: u64 = 64;
 const LG_ROW: usize = 6;
 const ONE: u64 = 1;
+const NONE: u64 = 0;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -64,6 +65,8 @@ struct Line {
     pending: Bits<COUNT>,
     /// ROD: the gap has been told.
     told: Bit,
+    /// One was refused while others were there: as long as there are any, ROD expects the oldest that is missing.
+    holed: Bit,
     /// Which end of the window the last SACK showed.
     flip: Bit,
 }
@@ -204,7 +207,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
         self.finished.next = self.row.q.val().done & self.only.val();
         self.half.next = self.row.q.val().held & self.only.val();
         self.ok.next = self.facts.q.val().taken & !self.facts.q.val().done & !self.facts.q.val().behind & !self.facts.q.val().far;
-        self.gap.next = self.ask.q.val().rod & !self.facts.q.val().fits;
+        self.gap.next = self.ask.q.val().rod & !self.facts.q.val().first & (self.line.q.val().holed | !self.facts.q.val().fits);
         self.span.next = self.line.q.val().span;
         // How far CACK goes in this row.
         self.first.x.next = !self.open.q.val();
@@ -252,6 +255,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                 self.line.d.next.held = bits::<COUNT>(0);
                 self.line.d.next.pending = bits::<COUNT>(0);
                 self.line.d.next.told = false;
+                self.line.d.next.holed = false;
                 self.line.d.next.flip = false;
                 if self.left.q.val() == bits::<COUNT>(ONE) {
                     self.state.d.next = State::Tell;
@@ -314,6 +318,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                         self.line.d.next.marked = self.line.q.val().marked + 1;
                         self.line.d.next.pending = self.line.q.val().pending + 1;
                         self.line.d.next.told = false;
+                        self.line.d.next.holed = self.line.q.val().holed & self.line.q.val().marked.any();
                     }
                 } else if self.ask.q.val().kind == rx_ask::DONE {
                     if self.ok.val() {
@@ -337,6 +342,7 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                         self.rows.write_en.next = true;
                         self.line.d.next.marked = self.line.q.val().marked - 1;
                         self.line.d.next.pending = self.line.q.val().pending - 1;
+                        self.line.d.next.holed = !(self.line.q.val().marked == bits::<COUNT>(ONE));
                     }
                 } else if self.ask.q.val().kind == rx_ask::CLEAR {
                     self.left.d.next = self.near.val();
@@ -467,6 +473,9 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
         self.cack.a.next = self.line.q.val().base;
         self.expected.a.next = self.line.q.val().base;
         self.expected.b.next = bit_cast::<32, COUNT>(self.line.q.val().marked);
+        if self.line.q.val().holed {
+            self.expected.b.next = bits::<32>(NONE);
+        }
         self.units.a.next = self.line.q.val().bytes.get_bits::<24>(8);
         self.m.data.next.cack = self.cack.y.val();
         self.m.data.next.expected = self.expected.y.val();

@@ -60,6 +60,35 @@ fn ordered_packets_come_in_order() {
     }
 }
 
+/// Semantics refuse a packet when the next one has been taken: it is the one that is expected, and each of the others once more behind it.
+#[test]
+fn what_is_refused_in_front_of_others_may_come_again_in_order() {
+    let (mut end, id) = target(config());
+    let ordered = |place: u32| Packet::Request {
+        mode: Mode::Rod,
+        psn: START.wrapping_add(place),
+        clear: -1,
+        spdcid: THEIRS + 1,
+        to: To::Syn(place as u16),
+        retx: false,
+        ar: false,
+        body: body(place as u16 + 1),
+    };
+    (0..4).for_each(|place| assert_eq!(delivered(&receive(&mut end, ordered(place))), 1));
+    let own = end.pdcs().find(|pdc| pdc.id != id).unwrap().id;
+    let refuse = |end: &mut Pds, place: u32| nack(&end.step(Event::Refuse { pdc: own, psn: START.wrapping_add(place), code: NackCode::NoResource }));
+    done(&mut end, own, 0, false);
+    assert_eq!([1, 3].map(|place| refuse(&mut end, place)), [Some(NackCode::NoResource); 2]);
+    // The second that is missing is not taken before the first.
+    let gap = receive(&mut end, ordered(3));
+    assert!(matches!(sent(&gap)[..], [Packet::Nack { code: NackCode::RodOutOfOrder, payload, .. }] if payload == START.wrapping_add(1)), "{gap:?}");
+    assert_eq!(delivered(&receive(&mut end, ordered(1))), 1);
+    done(&mut end, own, 2, false);
+    assert_eq!(delivered(&receive(&mut end, ordered(3))), 0);
+    done(&mut end, own, 1, false);
+    (3..6).for_each(|place| assert_eq!(delivered(&receive(&mut end, ordered(place))), 1, "{place}"));
+}
+
 #[test]
 fn an_old_pdc_is_closed_before_its_psns_come_round() {
     let (mut end, id, start) = source(Config { limit: 2, ..config() }, Mode::Rud, 1, true);

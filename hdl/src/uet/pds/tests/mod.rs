@@ -76,7 +76,7 @@ fn bad_channel(sides: [Side; 2], seed: u64) {
     world.slow(30, 10);
     for round in 0..3 {
         for n in 0..24 {
-            let bytes = 1 + world.below(if n % 4 == 0 { 6000 } else { 600 }) as usize;
+            let bytes = 1 + world.below(if n % 4 < 2 { 6000 } else { 600 }) as usize;
             let data = world.random(bytes);
             let mode = if n % 5 == 4 { Mode::Rod } else { Mode::Rud };
             let from = n % 2;
@@ -119,7 +119,7 @@ fn errors(sides: [Side; 2], seed: u64) {
     world.slow(60, 4);
     for round in 0..3 {
         for n in 0..24 {
-            let bytes = 1 + world.below(if n % 4 == 0 { 6000 } else { 600 }) as usize;
+            let bytes = 1 + world.below(if n % 4 < 2 { 6000 } else { 600 }) as usize;
             let data = world.random(bytes);
             let mode = if n % 5 == 4 { Mode::Rod } else { Mode::Rud };
             let (from, pair, at) = (n % 2, n / 2 % OWN.len(), 8000 * (24 * round + n as u64));
