@@ -57,7 +57,7 @@ macro_rules! host_records {
         #[doc = "End of such a WRITE, in the ring of SET_UET_ENDS."]
         UetEnd [64] {
             tag: u32[32] "As in its `UetPost`.";
-            why: u8[8] "0: answered by the peer, `code` is a `ReturnCode`; 1: no answer after all time-outs; 2: the peer had no room after all refusals; 3: refused with the `NackCode` in `code`.";
+            why: u8[8] "0: answered by the peer, `code` is a `ReturnCode`; 1: no answer after all time-outs; 2: the peer had no room after all refusals; 3: refused with the `NackCode` in `code`; 4: its peer was taken away here while it was under way.";
             code: u8[8] "See `why`.";
             rsvd0: u16[16] "Zero.";
             rsvd1: u64[64] "Zero."; rsvd2: u64[64] "Zero."; rsvd3: u64[64] "Zero."; rsvd4: u64[64] "Zero."; rsvd5: u64[64] "Zero."; rsvd6: u64[64] "Zero.";

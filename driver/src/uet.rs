@@ -85,7 +85,7 @@ impl Context {
         self.inner.admin("set UET peer", AdminOpcode::SetUetPeer, number.into(), &words::<14>(&line.0)).map(drop)
     }
 
-    /// Nobody is peer `number` any more. What is under way to it ends by time-outs.
+    /// Nobody is peer `number` any more. What is under way to it has ended, with `why` 4, when this returns; a WRITE that the card has not looked at yet is dropped, and counted.
     pub fn clear_uet_peer(&self, number: u16) -> Result<()> {
         self.inner.admin("clear UET peer", AdminOpcode::SetUetPeer, number.into(), &[0; 14]).map(drop)
     }

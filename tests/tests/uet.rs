@@ -1,7 +1,7 @@
 //! Ultra Ethernet between two whole cards: WRITEs from host memory to host memory, each ended once.
 // One copy of the gateware for all programs of this crate.
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
-use ferric_abi::uet::codes::ReturnCode;
+use ferric_abi::uet::codes::{NackCode, ReturnCode};
 use ferric_driver::types::{Mac, Path};
 use ferric_driver::{Access, Config, Context, Error, MemoryRegion, Pd, UetEnd, UetEnds, UetWrite};
 use ferric_hdl::card::Card;
@@ -40,23 +40,28 @@ fn ip(n: usize, v6: bool) -> IpAddr {
     }
 }
 
-/// Peer 0 of either is the other by IPv4, peer 1 by IPv6.
+/// Peer `v6` of host `n` is the other by that version of IP.
+fn befriend(ctx: &Context, n: usize, v6: bool, pd: &Pd) {
+    let path = Path { dmac: mac(1 - n), smac: mac(n), dip: ip(1 - n, v6), sip: ip(n, v6), vlan: None, udp_sport: 0, tclass: 0x20, hop_limit: 64, flow_label: 0 };
+    ctx.set_uet_peer(v6.into(), &path, pd).unwrap();
+}
+
+/// Host `n` begins. Peer 0 of either is the other by IPv4, peer 1 by IPv6.
+fn host(world: &Arc<Mutex<World>>, n: usize) -> Host {
+    let ctx = Context::open(SimDevice::new(world, n, 0), Config::default()).unwrap();
+    assert!(ctx.has_uet());
+    ctx.set_station(0, mac(n)).unwrap();
+    let pd = ctx.alloc_pd().unwrap();
+    [false, true].iter().for_each(|v6| befriend(&ctx, n, *v6, &pd));
+    let ends = ctx.uet_ends(4).unwrap();
+    Host { ctx, pd, ends }
+}
+
 fn street(width: usize, faults: Faults, tick_cycles: u64) -> Street {
     let card = CardConfig { engines: "uet", width, ..Default::default() };
     let config = WorldConfig { cards: vec![card.clone(), card], link: LinkConfig { faults, ..Default::default() }, tick_cycles, ..Default::default() };
     let world = Arc::new(Mutex::new(World::new(&config).unwrap()));
-    let hosts = [0, 1].map(|n| {
-        let ctx = Context::open(SimDevice::new(&world, n, 0), Config::default()).unwrap();
-        assert!(ctx.has_uet());
-        ctx.set_station(0, mac(n)).unwrap();
-        let pd = ctx.alloc_pd().unwrap();
-        for v6 in [false, true] {
-            let path = Path { dmac: mac(1 - n), smac: mac(n), dip: ip(1 - n, v6), sip: ip(n, v6), vlan: None, udp_sport: 0, tclass: 0x20, hop_limit: 64, flow_label: 0 };
-            ctx.set_uet_peer(v6.into(), &path, &pd).unwrap();
-        }
-        let ends = ctx.uet_ends(4).unwrap();
-        Host { ctx, pd, ends }
-    });
+    let hosts = [0, 1].map(|n| host(&world, n));
     Street { world, hosts }
 }
 
@@ -76,6 +81,21 @@ impl Street {
             assert!(world.cycle() - begun < PATIENCE, "no end");
             world.run(100);
         }
+    }
+
+    fn run(&self, cycles: u64) {
+        self.world.lock().unwrap().run(cycles);
+    }
+
+    fn cycle(&self) -> u64 {
+        self.world.lock().unwrap().cycle()
+    }
+
+    /// A WRITE of all of `from` by host `n`.
+    fn write(&self, n: usize, peer: u16, tag: u32, len: usize, from: &MemoryRegion, to: &MemoryRegion) {
+        let write =
+            UetWrite { peer, ordered: tag % 2 == 1, length: len as u32, addr: from.addr(), lkey: from.lkey(), raddr: to.addr() + u64::from(tag % 16) * len as u64, rkey: to.rkey().into(), tag };
+        self.hosts[n].ctx.uet_write(&write);
     }
 
     fn counter(&self, n: usize, name: &str) -> u64 {
@@ -256,4 +276,154 @@ fn a_domain_stays_as_long_as_its_peers() {
     assert_eq!((end(), there()), (None, before));
     // The driver's own is gone already.
     std::mem::forget(pd);
+}
+
+/// Why the messages of a peer end whose PDCs were ended at the other side.
+const NO_SUCH_PDC: (u8, u8) = (3, NackCode::InvalidPdc as u8);
+
+/// The driver of host 0 is killed in the middle of traffic in both directions, three times, and another opens its function: the reset takes a bounded time, nothing of the old life is sent or written behind it,
+/// and none of its messages ends in the next, which works at once. The other host's messages end, each once, with a code that says why.
+fn three_lives(width: usize) {
+    const LIVES: usize = 3;
+    const COUNT: u32 = 8;
+    const LEN: usize = 12_000;
+    const SMALL: usize = 500;
+    /// Cycles of a reset, in which no time-out of a PDC can be over for the last time: that takes 63 times 200 ticks.
+    const RESET: u64 = 50_000;
+    /// And of small messages in both directions.
+    const SOON: u64 = 20_000;
+    let mut street = street(width, Faults::default(), SHORT_TICK);
+    let open = Access { remote_write: true, ..Access::LOCAL_WRITE };
+    let other = Context::open(SimDevice::new(&street.world, 0, 1), Config::default()).unwrap();
+    let theirs = [street.region(1, LEN, Access::LOCAL_WRITE), street.region(1, 16 * LEN, open)];
+    theirs[0].write(0, &text(LEN, 99));
+    // What a driver that was killed had is not taken down.
+    let mut graves: Vec<(Host, [MemoryRegion; 2], Vec<u8>)> = Vec::new();
+    let mut refused = 0;
+    for life in 0..LIVES {
+        let own = [street.region(0, LEN, Access::LOCAL_WRITE), street.region(0, 16 * LEN, open)];
+        let bytes = text(LEN, life);
+        own[0].write(0, &bytes);
+        let tags = 1000 * life as u32;
+        // Small messages, RUD and ROD, both ways: the life has begun.
+        let begun = street.cycle();
+        for tag in tags..tags + 2 {
+            street.write(0, 0, tag, SMALL, &own[0], &theirs[1]);
+            street.write(1, 0, tag, SMALL, &theirs[0], &own[1]);
+        }
+        for n in 0..2 {
+            let mut ends = [street.end(n), street.end(n)];
+            ends.sort_by_key(|end| end.tag);
+            assert_eq!(ends, [tags, tags + 1].map(|tag| UetEnd { tag, why: 0, code: DONE }), "host {n}, life {life}");
+        }
+        let took = street.cycle() - begun;
+        assert!(took < SOON, "{took} cycles in life {life}");
+        for (to, from) in [(&theirs[1], &bytes), (&own[1], &text(LEN, 99))] {
+            for tag in tags..tags + 2 {
+                assert!(to.to_vec((tag % 16) as usize * SMALL, SMALL) == from[..SMALL]);
+            }
+        }
+        // Old lives stay dead.
+        for (host, [_, to], found) in &mut graves {
+            assert_eq!(host.ends.poll(), None);
+            assert!(to.to_vec(0, 16 * LEN) == *found, "memory of an earlier life has changed");
+        }
+        if life == LIVES - 1 {
+            std::mem::forget(own);
+            break;
+        }
+        // Much is under way.
+        for tag in tags + 16..tags + 16 + COUNT {
+            street.write(0, 0, tag, LEN, &own[0], &theirs[1]);
+            street.write(1, 0, tag, LEN, &theirs[0], &own[1]);
+        }
+        street.run(1500 + 1000 * life as u64);
+        let begun = street.cycle();
+        let next = host(&street.world, 0);
+        let took = street.cycle() - begun;
+        println!("reset and all that a life begins with: {took} cycles");
+        assert!(took < RESET, "{took} cycles");
+        assert_eq!(other.alloc_pd().map(drop).map_err(|e| e.to_string()), Ok(()));
+        let mut old = std::mem::replace(&mut street.hosts[0], next);
+        let sent = street.counter(0, "uet.uet_sent");
+        let ended = std::iter::from_fn(|| old.ends.poll()).inspect(|end| assert_eq!((end.why, end.code), (0, DONE))).count();
+        assert!(ended < COUNT as usize, "traffic was under way");
+        let found = own[1].to_vec(0, 16 * LEN);
+        graves.push((old, own, found));
+        // The other's messages end, each once.
+        let mut ends: Vec<UetEnd> = (0..COUNT).map(|_| street.end(1)).collect();
+        ends.sort_by_key(|end| end.tag);
+        assert_eq!(ends.iter().map(|end| end.tag).collect::<Vec<_>>(), (tags + 16..tags + 16 + COUNT).collect::<Vec<_>>());
+        assert!(ends.iter().all(|end| [(0, DONE), NO_SUCH_PDC].contains(&(end.why, end.code))), "{ends:?}");
+        refused += ends.iter().filter(|end| end.why != 0).count();
+        // Nothing of the old life was sent in the next one, in which nothing has been written yet.
+        street.run(20_000);
+        assert_eq!(street.counter(0, "uet.uet_sent"), sent, "packets with payload");
+        assert_eq!((street.hosts[0].ends.poll(), street.hosts[1].ends.poll()), (None, None));
+    }
+    assert!(refused > 2, "{refused}");
+    assert!(street.counter(0, "uet.uet_pdc_refused") > 0 && street.counter(0, "uet.uet_pdc_failed") > 4);
+    std::mem::forget(graves);
+}
+
+#[test]
+fn three_lives_with_traffic_under_way_w64() {
+    three_lives(64);
+}
+
+#[test]
+fn three_lives_with_traffic_under_way_w512() {
+    three_lives(512);
+}
+
+/// A peer that is taken away in the middle of traffic: when the command is done all messages to it have ended, and those to another peer go on. When it is a peer again it works at once.
+#[test]
+fn a_peer_that_is_taken_away_ends_at_once() {
+    const COUNT: u32 = 6;
+    const LEN: usize = 9000;
+    let mut street = street(64, Faults::default(), SHORT_TICK);
+    let open = Access { remote_write: true, ..Access::LOCAL_WRITE };
+    let own = [street.region(0, LEN, Access::LOCAL_WRITE), street.region(0, 16 * LEN, open)];
+    let theirs = [street.region(1, LEN, Access::LOCAL_WRITE), street.region(1, 16 * LEN, open)];
+    own[0].write(0, &text(LEN, 7));
+    theirs[0].write(0, &text(LEN, 8));
+    for peer in 0..2 {
+        street.write(0, peer, 0, 40, &own[0], &theirs[1]);
+        street.write(1, peer, 1, 40, &theirs[0], &own[1]);
+        assert_eq!([street.end(0), street.end(1)].map(|end| (end.why, end.code)), [(0, DONE); 2]);
+    }
+    // Even tags by IPv4, odd ones by IPv6: they are RUD and ROD.
+    for tag in 0..2 * COUNT {
+        street.write(0, (tag % 2) as u16, tag, LEN, &own[0], &theirs[1]);
+    }
+    street.write(1, 0, 100, LEN, &theirs[0], &own[1]);
+    street.run(4000);
+    street.hosts[0].ctx.clear_uet_peer(0).unwrap();
+    let mut ends: Vec<UetEnd> = std::iter::from_fn(|| street.hosts[0].ends.poll()).collect();
+    let gone = ends.iter().filter(|end| end.why == 4).count();
+    assert!(gone > 2 && ends.iter().filter(|end| end.tag % 2 == 0).count() == COUNT as usize, "{ends:?}");
+    ends.extend((ends.len()..2 * COUNT as usize).map(|_| street.end(0)));
+    ends.sort_by_key(|end| end.tag);
+    assert_eq!(ends.iter().map(|end| end.tag).collect::<Vec<_>>(), (0..2 * COUNT).collect::<Vec<_>>());
+    for end in &ends {
+        assert!((end.why, end.code) == (0, DONE) || end.tag % 2 == 0 && (end.why, end.code) == (4, 0), "{end:?}");
+    }
+    assert!((1..2 * COUNT).step_by(2).all(|tag| theirs[1].to_vec(tag as usize * LEN, LEN) == text(LEN, 7)));
+    // It is a stranger, and then a peer again.
+    street.run(2000);
+    befriend(&street.hosts[0].ctx, 0, false, &street.hosts[0].pd);
+    let end = street.end(1);
+    assert!([(0, DONE), NO_SUCH_PDC].contains(&(end.why, end.code)), "{end:?}");
+    street.write(0, 0, 20, 40, &own[0], &theirs[1]);
+    assert_eq!(street.end(0), UetEnd { tag: 20, why: 0, code: DONE });
+    // The other's PDC by ROD had nothing to do: it finds out by its next message, and the one behind that opens another.
+    street.write(1, 0, 21, 40, &theirs[0], &own[1]);
+    assert_eq!(street.end(1), UetEnd { tag: 21, why: NO_SUCH_PDC.0, code: NO_SUCH_PDC.1 });
+    street.write(1, 0, 23, 40, &theirs[0], &own[1]);
+    assert_eq!(street.end(1), UetEnd { tag: 23, why: 0, code: DONE });
+    // A peer that is written anew is another one: the same holds.
+    street.write(0, 1, 3, LEN, &own[0], &theirs[1]);
+    street.run(500);
+    befriend(&street.hosts[0].ctx, 0, true, &street.hosts[0].pd);
+    assert_eq!(street.end(0), UetEnd { tag: 3, why: 4, code: 0 });
 }

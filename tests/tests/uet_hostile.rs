@@ -210,3 +210,59 @@ fn strangers_disturb_nobody_and_are_counted() {
     assert_eq!(["uet.uet_failed", "uet.uet_unsent"].map(|name| street.counters(0)[name]), [0, 0]);
     assert_eq!(street.hosts[0].ends.poll(), None);
 }
+
+/// A peer that opens one PDC after another, as many as the pool has and more, never closes one and never clears what is kept for it: it has its share and no more, each new one in the place of its oldest, and the
+/// good peer opens what it needs meanwhile.
+#[test]
+fn a_peer_that_opens_pdcs_without_end_shuts_nobody_out() {
+    const FLOOD: u64 = 80;
+    const SHARE: u64 = 5;
+    let mut street = street();
+    let open = Access { remote_write: true, ..Access::LOCAL_WRITE };
+    let region = |pd: &Pd, access| -> MemoryRegion { pd.register(vec![0x5a; 0x1000].into_boxed_slice(), access).unwrap() };
+    let (from, to) = (region(&street.hosts[0].pd, Access::LOCAL_WRITE), region(&street.hosts[1].pd, open));
+    from.write(0, &[0xa5; 0x1000]);
+    let write = |tag: u32, ordered: bool| UetWrite {
+        peer: 0,
+        ordered,
+        length: BYTES as u32,
+        addr: from.addr(),
+        lkey: from.lkey(),
+        raddr: to.addr() + u64::from(tag) * BYTES as u64,
+        rkey: to.rkey().into(),
+        tag,
+    };
+    street.world.lock().unwrap().trace = Some(Vec::new());
+    street.hosts[0].ctx.uet_write(&write(0, false));
+    assert_eq!(street.end(0), UetEnd { tag: 0, why: 0, code: DONE });
+    let trace = street.world.lock().unwrap().trace.take().unwrap();
+    let good = trace.iter().rfind(|e| e.card == 1 && e.kind == Kind::RxBeat && e.last && e.head.len() == SES + 44 + BYTES).unwrap().head.clone();
+    let before = street.counters(1);
+    // The same packet by another peer, for a PDC of its own each time, and with a key that is none: what is answered has to be kept.
+    let flood = |n: u64| {
+        let prologue = u16::from_be_bytes([good[PDS], good[PDS + 1]]);
+        let frame = with(&good, PDS, &(prologue & !0x7f | 0x0c).to_be_bytes());
+        let frame = with(&with(&frame, PDS + 2, &[0, 0]), PDS + 4, &(0x0200_0000 + 0x1000 * n as u32).to_be_bytes());
+        let frame = with(&with(&frame, PDS + 8, &(0x7000 + n as u16).to_be_bytes()), PDS + 10, &[0, 0]);
+        let frame = with(&frame, SES + 24, &u64::from(to.rkey() ^ 0x80).to_be_bytes());
+        summed(&with(&with(&frame, IP + 12, &ip(0, 1)), IP + 16, &ip(1, 1)))
+    };
+    let mut tag = 1;
+    for n in 0..FLOOD {
+        street.world.lock().unwrap().cards[1].receive(flood(n));
+        street.run(PACE);
+        // The first of these by ROD opens a PDC when the other peer would have the pool.
+        if n % 10 == 9 && n > 15 {
+            for ordered in [true, false] {
+                street.hosts[0].ctx.uet_write(&write(tag, ordered));
+                assert_eq!(street.end(0), UetEnd { tag, why: 0, code: DONE }, "behind {n} PDCs of another");
+                tag += 1;
+            }
+        }
+    }
+    street.run(2000);
+    let after = street.counters(1);
+    let moved = |name: &str| after[&format!("uet.uet_{name}")] - before[&format!("uet.uet_{name}")];
+    assert_eq!(["pdc_accepted", "pdc_ousted", "pdc_failed", "pdc_no_room", "refused", "placed"].map(moved), [FLOOD + 1, FLOOD - SHARE, FLOOD - SHARE, 0, FLOOD, u64::from(tag) - 1]);
+    assert!(to.to_vec(0, tag as usize * BYTES).iter().all(|byte| *byte == 0xa5) && to.to_vec(tag as usize * BYTES, 0x1000 - tag as usize * BYTES).iter().all(|byte| *byte == 0x5a));
+}

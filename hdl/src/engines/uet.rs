@@ -2,13 +2,13 @@
 
 use super::{fence, frame, Check, Engine};
 use crate::assembly::Assembly;
-use crate::host::admin::program::{engines as program, UET_ENDS, UET_PEER_TABLE};
+use crate::host::admin::program::{engines as program, UET_ENDS, UET_GONE, UET_PEER_TABLE};
 use crate::rdma::{self, mover::Mover, mr::MemoryKeys};
 use crate::stream::MsgArb;
 use crate::uet::peers::{reader, Peers, LINES};
 use crate::uet::place::{self, spent::Spent, Place};
 use crate::uet::settings::{Settings, LH, LK, LM, LP, LW};
-use crate::uet::{dress, dress::Dress, intake, intake::Intake, pds, pds::Pds, peers, post, post::Post};
+use crate::uet::{dress, dress::Dress, ending, ending::Ending, intake, intake::Intake, pds, pds::Pds, peers, post, post::Post};
 use crate::with_sizes;
 use ferric_abi::csr::{self, space};
 
@@ -30,7 +30,7 @@ pub const UET: Engine = Engine {
 const MOVES: &[(&str, &[&str])] = &[("s[*]", &["m"]), ("m", &[])];
 
 /// What `settings` says, and the engine wants to know.
-const SETTINGS: [&str; 31] = [
+const SETTINGS: [&str; 32] = [
     "port",
     "crc",
     "rto",
@@ -58,6 +58,7 @@ const SETTINGS: [&str; 31] = [
     "window",
     "mpr",
     "share",
+    "peer_share",
     "places",
     "low",
     "linger_cut",
@@ -74,6 +75,7 @@ fn lines<const W: usize, const K: usize, const LL: usize, const LB: usize, const
     a.instance("uet_place", Place::<LINES, LK, { LK + 1 }>::default).waits(place::WAITS);
     a.instance("uet_spent", Spent::default).waits(place::spent::WAITS);
     a.instance("uet_post", Post::<LINES, LM>::default).waits(post::WAITS);
+    a.instance("uet_ending", Ending::<LP>::default).waits(ending::WAITS);
     a.instance("uet_moves", MsgArb::<crate::msg::MoveOp, 2>::default).waits(MOVES);
     a.instance("keys", MemoryKeys::<LR, LX, LO>::default).waits(rdma::mr::WAITS);
     a.instance("mover", Mover::<W, K, LL>::default).waits(rdma::mover::WAITS);
@@ -115,6 +117,15 @@ fn frames(a: &mut Assembly) {
     a.client("frames out", &["uet_dress.m_slot", "uet_dress.s_slot", "uet_dress.m_inline", "uet_dress.m_seal"]);
     a.client_with("headers", dress::HEADER, &["uet_dress.m_row", "uet_dress.m_done"]);
     a.open("uet_pds.used");
+    a.join("uet_intake.known", "uet_ending.came");
+    a.join("uet_pds.bad", "uet_ending.bad");
+    a.join("uet_pds.judged", "uet_ending.judged");
+    a.join("uet_ending.gone", "uet_pds.parted");
+    (0..2).for_each(|half| a.join(&format!("uet_ending.m[{half}]"), &format!("uet_pds.s_ending[{half}]")));
+    a.join("uet_ending.settle", "uet_pds.settle");
+    a.join("uet_pds.settled", "uet_ending.settled");
+    a.join("uet_ending.flush", "uet_post.flush");
+    a.join("uet_post.flushed", "uet_ending.flushed");
 }
 
 /// Messages, payload and keys. `fetches`: page-table lines that are fetched at once.
@@ -143,6 +154,7 @@ fn memory(a: &mut Assembly, fetches: usize) {
     a.table(UET_PEER_TABLE, "uet_peers");
     a.table(UET_ENDS, "uet_post");
     a.table("uet pdcs", "uet_pds");
+    a.table(UET_GONE, "uet_ending");
     a.link("barrier", fence::REQUESTS, "uet_place.fence", "uet_place.passed");
     a.link("barrier", fence::ORDERS, "uet_dress.fence", "uet_dress.passed");
     a.link("barrier", fence::COMPLETIONS, "uet_post.fence", "uet_post.passed");

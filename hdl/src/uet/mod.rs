@@ -4,6 +4,7 @@ pub mod ack;
 mod call;
 mod cut;
 pub mod dress;
+pub mod ending;
 pub mod head;
 pub mod intake;
 pub mod kept;

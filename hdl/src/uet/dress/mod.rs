@@ -30,7 +30,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_key", &[]),
     ("m_seal", &["m_done", "m_key", "s_key", "m_pay"]), // of a slot that has been granted
     ("m_done", &[]),                                    // of a slot that has been granted: before its seal
-    ("passed", &["fence", "m_slot", "s_slot", "m_done", "m_key", "s_key", "m_pay", "m_seal"]),
+    ("passed", &["fence", "s", "m_slot", "s_slot", "m_done", "m_key", "s_key", "m_pay", "m_seal"]),
 ];
 
 /// Names of the bits of `stat`: frames with payload, without, and those that come to nothing because their peer has gone, their message has ended, or their memory may not be read.
@@ -178,7 +178,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         );
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
-        self.inside.came.next = self.state.q.val() == State::Read;
+        self.inside.came.next = self.s_note.valid.val() & self.s_note.ready.val();
         self.inside.start.next = self.fence.val();
         self.passed.next = self.inside.passed.val();
         self.wide.reset.next = self.reset.val();

@@ -87,6 +87,8 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     /// A pulse for each frame that is ours and goes no further.
     pub dropped: Signal<Out, Bit>,
     pub dropped_handle: Signal<Out, Bits<16>>,
+    /// A pulse for each packet that goes on, when its peer has been found: the table is looked at no more.
+    pub known: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
     arrived: MsgSlice<RxDesc>,
@@ -184,6 +186,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
         self.notes.s.data.next.bytes = self.front.q.val().bytes;
         self.dropped.next = self.state.q.val() == State::Drop;
         self.dropped_handle.next = bit_cast::<16, 12>(self.desc.q.val().handle);
+        self.known.next = self.good.q.val();
         self.good.d.next = false;
         self.bad.d.next = false;
         self.stranger.d.next = false;

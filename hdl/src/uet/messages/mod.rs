@@ -4,7 +4,7 @@
 mod tests;
 
 use super::pdc::places::Places;
-use super::pds::types::{message_ask, why, Message, MessageAsk, MessageEnd, MessageTold, OUTS};
+use super::pds::types::{message_ask, why, Message, MessageAsk, MessageEnd, MessageTold, OUTS, WHY};
 use super::types::{content, Answered, LINE, PAYLOAD};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::ram::Ram;
@@ -43,6 +43,8 @@ enum State {
     ScanRead,
     ScanJudge,
     ScanEnd,
+    /// One fails that was not added
+    Away,
     // A packet is answered
     Answer,
     AnswerRead,
@@ -117,6 +119,8 @@ pub struct Messages<const LP: usize, const LM: usize> {
     line: Signal<Local, Bits<LP>>,
     asked: Signal<Local, Bits<LM>>,
     text: Signal<Local, Message>,
+    /// One that no PDC has.
+    away: Signal<Local, Message>,
     last: Signal<Local, Bit>,
     mine: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
@@ -148,6 +152,7 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
         self.texts.write_data.next = self.ask.q.val().message;
         self.texts.write_en.next = false;
         self.text.next = self.texts.read_data.val();
+        self.away.next = self.ask.q.val().message;
         self.nexts.read_addr.next = self.place.val();
         self.nexts.write_addr.next = bit_cast::<LM, PLACE>(self.queue.q.val().tail);
         self.nexts.write_data.next = self.at.q.val();
@@ -169,9 +174,12 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
         self.m.data.next = self.told.q.val();
         self.m_end.valid.next = false;
         self.m_end.data.next.token = self.text.val().token;
-        self.m_end.data.next.why = bits::<2>(why::NOTHING);
+        self.m_end.data.next.why = bits::<WHY>(why::NOTHING);
         self.m_end.data.next.code = bit_cast::<8, 6>(self.slot.q.val().code);
-        if self.state.q.val() == State::ScanEnd {
+        if self.state.q.val() == State::Away {
+            self.m_end.data.next.token = self.away.val().token;
+        }
+        if (self.state.q.val() == State::ScanEnd) | (self.state.q.val() == State::Away) {
             self.m_end.data.next.why = self.ask.q.val().why;
             self.m_end.data.next.code = self.ask.q.val().code;
         }
@@ -212,6 +220,8 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
                 } else if self.ask.q.val().kind == message_ask::LOOK {
                     self.at.d.next = bit_cast::<PLACE, LM>(self.asked.val());
                     self.state.d.next = State::Look;
+                } else if self.ask.q.val().kind == message_ask::AWAY {
+                    self.state.d.next = State::Away;
                 } else {
                     self.at.d.next = bits::<PLACE>(ONE);
                     self.state.d.next = State::Scan;
@@ -307,6 +317,12 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
                     self.slots.write_en.next = true;
                     self.free.give.next = true;
                     self.state.d.next = State::Scan;
+                }
+            }
+            State::Away => {
+                self.m_end.valid.next = true;
+                if self.m_end.ready.val() {
+                    self.state.d.next = State::Tell;
                 }
             }
             State::Answer => {

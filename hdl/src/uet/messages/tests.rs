@@ -34,7 +34,7 @@ struct Bench {
     /// The last id of each place.
     last: BTreeMap<u16, u16>,
     token: u32,
-    reached: [u32; 6],
+    reached: [u32; 7],
 }
 
 impl Bench {
@@ -124,6 +124,15 @@ impl Bench {
         assert!(self.ends.is_empty(), "an end too many");
     }
 
+    /// A message that is no PDC's: nothing else changes.
+    fn away(&mut self, line: usize) {
+        self.token += 1;
+        let order = [("kind", message_ask::AWAY.into()), ("line", line as u128), ("message.token", self.token.into()), ("why", why::GONE.into())];
+        let more = self.block.ask(&mut self.tb, &order).is("more");
+        assert_eq!((self.end(), more), ((self.token, why::GONE, 0), !self.queues[line].is_empty()));
+        self.reached[6] += 1;
+    }
+
     fn fail(&mut self, line: usize) {
         let mut tokens: Vec<u32> = self.live.values().filter(|sent| sent.line == line).map(|sent| sent.token).collect();
         tokens.extend(self.queues[line].iter().filter(|(.., id)| id.is_none()).map(|(token, ..)| *token));
@@ -151,7 +160,7 @@ fn messages_are_cut_answered_and_ended_once() {
     let block = Asked::new::<MessageAsk, MessageTold>(&mut tb);
     let (answers, ends) = (tb.source("s_answer", 30), tb.sink("m_end", 30));
     let queues = vec![VecDeque::new(); 1 << LP];
-    let mut bench = Bench { tb, block, answers, ends, queues, live: BTreeMap::new(), last: BTreeMap::new(), token: 0, reached: [0; 6] };
+    let mut bench = Bench { tb, block, answers, ends, queues, live: BTreeMap::new(), last: BTreeMap::new(), token: 0, reached: [0; 7] };
     for line in 0..1 << LP {
         bench.block.ask(&mut bench.tb, &[("kind", message_ask::OPEN.into()), ("line", line)]);
     }
@@ -165,7 +174,8 @@ fn messages_are_cut_answered_and_ended_once() {
             0..=24 if room => bench.add(line),
             25..=59 => bench.cut(line),
             60..=69 => bench.look(),
-            70..=97 => bench.answer(),
+            70..=95 => bench.answer(),
+            96..=97 => bench.away(line),
             98..=99 => bench.fail(line),
             _ => {}
         }

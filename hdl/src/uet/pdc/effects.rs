@@ -19,6 +19,8 @@ pub mod mode {
     pub const CUT: u64 = 5;
     /// The reset of a function looks at each.
     pub const SWEEP: u64 = 6;
+    /// A target of a peer that has its share goes.
+    pub const OUST: u64 = 7;
 }
 
 /// The effect.
@@ -187,6 +189,10 @@ impl<const LP: usize> Logic for Effects<LP> {
         } else if self.mode.val() == mode::CUT {
             self.ends.next = true;
             self.effects.d.next.stat = bits::<STAT_BITS>(stat::LINGER_CUT);
+            self.effects.d.next.victim = bits::<2>(victim::CUT);
+        } else if self.mode.val() == mode::OUST {
+            self.ends.next = true;
+            self.effects.d.next.stat = bits::<STAT_BITS>(stat::OUSTED);
             self.effects.d.next.victim = bits::<2>(victim::CUT);
         } else if self.mine.val() {
             self.ends.next = true;

@@ -290,6 +290,9 @@ impl Logic for Judge {
             }
         } else if !self.f.val().alive {
             self.other.d.next.verdict = bits::<4>(verdict::NOBODY);
+            if self.a.val().heard {
+                self.other.d.next.stat = bits::<STAT_BITS>(stat::STRAY);
+            }
         } else if self.a.val().kind == pdc_ask::POST {
             self.other.d.next.work = true;
             if self.l.val().closing | !(self.f.val().syn | self.f.val().open) {
@@ -299,6 +302,9 @@ impl Logic for Judge {
         } else if self.a.val().kind == pdc_ask::LOOK {
             if !self.a.val().bare & (!self.f.val().peer | self.stranger.val()) {
                 self.other.d.next.verdict = bits::<4>(verdict::NOBODY);
+                if self.a.val().heard {
+                    self.other.d.next.stat = bits::<STAT_BITS>(stat::STRAY);
+                }
             }
         } else if self.a.val().kind == pdc_ask::CLOSE {
             self.other.d.next.closing = self.f.val().initiator;

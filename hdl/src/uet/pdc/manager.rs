@@ -6,6 +6,7 @@ use super::judge::Judge;
 use super::oldest::Oldest;
 use super::places::Places;
 use super::start::Start;
+use super::tally::Tally;
 use super::types::{class, pdc_ask, stat, verdict, victim, PdcAsk, PdcLine, PdcTold, ID, PLACES, STAT_BITS};
 use crate::bus::{CtxClient, MsgSink, MsgSrc};
 use crate::uet::types::LINE;
@@ -51,6 +52,7 @@ pub struct Manager<const LP: usize, const LH: usize> {
     pub reset: Signal<In, Bit>,
     pub window: Signal<In, Bits<16>>,
     pub share: Signal<In, Bits<PLACES>>,
+    pub peer_share: Signal<In, Bits<PLACES>>,
     pub places: Signal<In, Bits<PLACES>>,
     pub low: Signal<In, Bits<PLACES>>,
     pub linger_cut: Signal<In, Bit>,
@@ -65,6 +67,7 @@ pub struct Manager<const LP: usize, const LH: usize> {
     oldest: Oldest<LP>,
     free: Places<LP>,
     counts: Counts,
+    tally: Tally<LP>,
     start: Start,
     effects: Effects<LP>,
     state: DFF<State>,
@@ -89,6 +92,8 @@ pub struct Manager<const LP: usize, const LH: usize> {
     presses: Signal<Local, Bit>,
     may_cut: Signal<Local, Bit>,
     may_ask: Signal<Local, Bit>,
+    ousts: Signal<Local, Bit>,
+    acts: Signal<Local, Bit>,
     named: Signal<Local, Bit>,
     id_place: Signal<Local, Bits<LP>>,
     rod_id: Signal<Local, Bits<ID>>,
@@ -100,7 +105,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, mode, ask, at, line, told, counted, over);
-        clock!(self, clock, directory, judge, oldest, free, counts, start, effects);
+        clock!(self, clock, directory, judge, oldest, free, counts, tally, start, effects);
         self.directory.reset.next = self.reset.val();
         self.oldest.reset.next = self.reset.val();
         self.free.reset.next = self.reset.val();
@@ -108,6 +113,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.start.reset.next = self.reset.val();
         self.counts.share.next = self.share.val();
         self.counts.places.next = self.places.val();
+        self.tally.share.next = self.peer_share.val();
         self.counts.low.next = self.low.val();
         self.start.seed.next = self.seed.val();
         self.start.last.next = self.line.q.val().start;
@@ -162,17 +168,17 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.oldest.busy.next = self.ask.q.val().busy | self.posts.val();
         self.oldest.go.next = self.state.q.val() == State::Scan;
         self.oldest.wanted.next = bits::<2>(class::LINGERS);
+        self.ousts.next = self.mode.q.val() == mode::OUST;
+        self.oldest.peer.next = self.ask.q.val().peer;
+        self.oldest.own.next = self.ousts.val();
         if self.mode.q.val() == mode::LEAVE {
             self.oldest.wanted.next = bits::<2>(class::INITIATOR);
-        } else if self.mode.q.val() == mode::ASK {
+        } else if (self.mode.q.val() == mode::ASK) | self.ousts.val() {
             self.oldest.wanted.next = bits::<2>(class::TARGET);
         }
         self.counts.up.next = bits::<KINDS>(0);
         self.counts.down.next = bits::<KINDS>(0);
-        self.room.next = self.counts.target_room.val() & self.free.any.val();
-        if self.posts.val() {
-            self.room.next = self.counts.initiator_room.val() & self.free.any.val();
-        }
+        self.room.next = self.free.any.val() & ((self.posts.val() & self.counts.initiator_room.val()) | (!self.posts.val() & self.counts.target_room.val()));
         self.may_cut.next = self.linger_cut.val() & self.counts.any.val().get_bit(LINGERING);
         self.may_ask.next = !self.counts.any.val().get_bit(WANTING) & self.counts.open.val();
 
@@ -188,6 +194,15 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.effect.next = self.effects.effect.val();
         self.made.next = self.effects.made.val();
         self.oldest.sort.next = self.effect.val().class;
+        // How many targets a peer has: the order's, or whose line is at hand.
+        self.acts.next = self.state.q.val() == State::Act;
+        self.tally.asked.next = self.ask.q.val().peer;
+        self.tally.owner.next = self.line.q.val().peer;
+        self.tally.owned.next = ((self.state.q.val() == State::Shape) | self.acts.val()) & !(self.mode.q.val() == mode::NEW);
+        self.tally.up.next = self.acts.val() & self.effect.val().up.get_bit(TARGETS);
+        self.tally.down.next = self.acts.val() & self.effect.val().down.get_bit(TARGETS);
+        self.tally.wipe.next = self.acts.val() & (self.mode.q.val() == mode::WIPE);
+        self.tally.place.next = self.at.q.val();
         self.marks.next = bits::<STAT_BITS>(0);
         self.stat.next = bits::<STAT_BITS>(0);
 
@@ -248,7 +263,13 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
             State::Room => {
                 self.mode.d.next = bits::<3>(mode::NEW);
                 self.at.d.next = bit_cast::<LINE, LP>(self.free.place.val());
-                if self.room.val() {
+                self.told.d.next.verdict = bits::<4>(verdict::REFUSE);
+                self.told.d.next.code = bits::<8>(NackCode::NoPdc as u64);
+                if self.tally.full.val() & !self.posts.val() {
+                    // One of its own goes, or else it is refused.
+                    self.mode.d.next = bits::<3>(mode::OUST);
+                    self.state.d.next = State::Scan;
+                } else if self.room.val() {
                     self.free.take.next = true;
                     self.state.d.next = State::Want;
                 } else if self.posts.val() {
@@ -259,8 +280,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                     self.mode.d.next = bits::<3>(mode::CUT);
                     self.state.d.next = State::Scan;
                 } else {
-                    self.told.d.next.verdict = bits::<4>(verdict::REFUSE);
-                    self.told.d.next.code = bits::<8>(NackCode::NoPdc as u64);
                     self.marks.next = bits::<STAT_BITS>(stat::NO_PDC);
                     self.state.d.next = State::Tell;
                     if self.may_ask.val() {
@@ -291,6 +310,9 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                     self.state.d.next = State::Want;
                     if !self.oldest.found.val().any() {
                         self.state.d.next = State::Tell;
+                        if self.ousts.val() {
+                            self.marks.next = bits::<STAT_BITS>(stat::NO_PDC);
+                        }
                     }
                 }
             }
@@ -381,8 +403,8 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
             State::Erased => {
                 if self.directory.done.val() {
                     self.state.d.next = State::Tell;
-                    // One that lingered has made room.
-                    if (self.mode.q.val() == mode::CUT) & !self.presses.val() {
+                    // One that lingers, or was the peer's own, has made room.
+                    if ((self.mode.q.val() == mode::CUT) & !self.presses.val()) | self.ousts.val() {
                         self.state.d.next = State::Room;
                     }
                 }

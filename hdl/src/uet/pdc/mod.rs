@@ -8,6 +8,7 @@ mod manager;
 mod oldest;
 pub mod places;
 mod start;
+mod tally;
 #[cfg(test)]
 mod tests;
 pub mod types;
@@ -37,6 +38,8 @@ pub struct Pdc<const LP: usize, const LH: usize> {
     pub window: Signal<In, Bits<16>>,
     /// Places that initiators, and targets, may have; places in use at most.
     pub share: Signal<In, Bits<PLACES>>,
+    /// Of the targets' places those that one peer may have: its next takes that of its own oldest, or is refused if all that it has linger.
+    pub peer_share: Signal<In, Bits<PLACES>>,
     pub places: Signal<In, Bits<PLACES>>,
     /// Free places of the targets' share below which the oldest is asked to go.
     pub low: Signal<In, Bits<PLACES>>,
@@ -67,6 +70,7 @@ impl<const LP: usize, const LH: usize> Logic for Pdc<LP, LH> {
         self.lines.reset.next = self.reset.val();
         self.manager.window.next = self.window.val();
         self.manager.share.next = self.share.val();
+        self.manager.peer_share.next = self.peer_share.val();
         self.manager.places.next = self.places.val();
         self.manager.low.next = self.low.val();
         self.manager.linger_cut.next = self.linger_cut.val();

@@ -1,5 +1,5 @@
 //! Who goes when there is no room: the one opened longest ago, those without work first. It looks at a place in each cycle.
-use super::types::class;
+use super::types::{class, PEER};
 use crate::prim::ram::Ram;
 use crate::prim::sum::Diff;
 use crate::uet::types::LINE;
@@ -28,24 +28,29 @@ pub struct Oldest<const LP: usize> {
     /// It is of another class from now on, see [`class`].
     pub set: Signal<In, Bit>,
     pub sort: Signal<In, Bits<2>>,
-    /// It is opened now.
+    /// It is opened now, by or to this peer.
     pub opens: Signal<In, Bit>,
+    pub peer: Signal<In, Bits<PEER>>,
     /// It has work, or none.
     pub work: Signal<In, Bit>,
     pub busy: Signal<In, Bit>,
     /// One cycle: a search for one of `wanted`; nothing is set before `done`.
     pub go: Signal<In, Bit>,
     pub wanted: Signal<In, Bits<2>>,
+    /// With `go`: only one of `peer`, which stays as it is until `done`.
+    pub own: Signal<In, Bit>,
     /// One cycle: here it is; 0: there is none.
     pub done: Signal<Out, Bit>,
     pub found: Signal<Out, Bits<LINE>>,
     classes: Ram<Bits<2>, LP>,
     works: Ram<Bits<1>, LP>,
     orders: Ram<Bits<32>, LP>,
+    peers: Ram<Bits<PEER>, LP>,
     state: DFF<State>,
     /// Order of the next to be opened. Ages are differences, so that it may wrap.
     order: DFF<Bits<32>>,
     wants: DFF<Bits<2>>,
+    owns: DFF<Bit>,
     at: DFF<Bits<LP>>,
     /// Place of what the memories show, and of what stands behind them.
     at1: DFF<Bits<LP>>,
@@ -68,8 +73,8 @@ pub struct Oldest<const LP: usize> {
 impl<const LP: usize> Logic for Oldest<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, order, wants, at, at1, on1, at2, on2, busy2, age2, best, best_busy, best_age);
-        clock!(self, clock, classes, works, orders);
+        dff_setup!(self, clock, state, order, wants, owns, at, at1, on1, at2, on2, busy2, age2, best, best_busy, best_age);
+        clock!(self, clock, classes, works, orders, peers);
         self.classes.write_addr.next = bit_cast::<LP, LINE>(self.place.val());
         self.classes.write_data.next = self.sort.val();
         self.classes.write_en.next = self.set.val();
@@ -79,6 +84,10 @@ impl<const LP: usize> Logic for Oldest<LP> {
         self.orders.write_addr.next = bit_cast::<LP, LINE>(self.place.val());
         self.orders.write_data.next = self.order.q.val();
         self.orders.write_en.next = self.opens.val();
+        self.peers.write_addr.next = bit_cast::<LP, LINE>(self.place.val());
+        self.peers.write_data.next = self.peer.val();
+        self.peers.write_en.next = self.opens.val();
+        self.peers.read_addr.next = self.at.q.val();
         if self.opens.val() {
             self.order.d.next = self.order.q.val() + 1;
         }
@@ -90,7 +99,7 @@ impl<const LP: usize> Logic for Oldest<LP> {
         // Places go through in three steps: read, reckoned, compared.
         self.on1.d.next = self.state.q.val() == State::Scan;
         self.at1.d.next = self.at.q.val();
-        self.fits.next = self.classes.read_data.val() == self.wants.q.val();
+        self.fits.next = (self.classes.read_data.val() == self.wants.q.val()) & (!self.owns.q.val() | (self.peers.read_data.val() == self.peer.val()));
         self.on2.d.next = self.on1.q.val() & self.fits.val();
         self.at2.d.next = self.at1.q.val();
         self.age.a.next = self.order.q.val();
@@ -112,6 +121,7 @@ impl<const LP: usize> Logic for Oldest<LP> {
                 self.at.d.next = bits::<LP>(0);
                 if self.go.val() {
                     self.wants.d.next = self.wanted.val();
+                    self.owns.d.next = self.own.val();
                     self.best.d.next = bits::<LP>(0);
                     self.state.d.next = State::Scan;
                 }

@@ -81,7 +81,7 @@ pub mod victim {
     pub const LEAVES: u64 = 1;
     /// A target wants to be closed.
     pub const ASKED: u64 = 2;
-    /// A lingering target is gone.
+    /// A lingering target is gone, or one of a peer that has its share.
     pub const CUT: u64 = 3;
 }
 
@@ -100,7 +100,7 @@ pub mod stage {
 }
 
 /// Bits of `Pdc::stat`.
-pub const STAT_BITS: usize = 22;
+pub const STAT_BITS: usize = 23;
 /// What they count.
 pub const STATS: [&str; STAT_BITS] = [
     "uet_pdc_opened",
@@ -125,6 +125,7 @@ pub const STATS: [&str; STAT_BITS] = [
     "uet_pdc_failed",
     "uet_pdc_ignored",
     "uet_pdc_unknown_nack",
+    "uet_pdc_ousted",
 ];
 
 /// The bit of each.
@@ -153,6 +154,8 @@ pub mod stat {
     pub const IGNORED: u64 = 1 << 20;
     /// A NACK with a code that is none.
     pub const UNKNOWN_NACK: u64 = 1 << 21;
+    /// A target that made room for another one of its peer, which has its share.
+    pub const OUSTED: u64 = 1 << 22 | FAILED;
     /// A close that is refused because messages of ours are open.
     pub const FAILED_REFUSED: u64 = FAILED | REFUSED;
     /// A NACK that says that there is no room.
@@ -192,8 +195,9 @@ pub struct PdcAsk {
     /// Of SHUT: messages of ours are open; nothing in front of the close is missing.
     pub unfinished: Bit,
     pub whole: Bit,
-    /// Of LOOK: the id alone counts.
+    /// Of LOOK: the id alone counts; it is for an answer that has come, which is counted if it is nobody's.
     pub bare: Bit,
+    pub heard: Bit,
     /// Of WORK.
     pub busy: Bit,
 }
@@ -237,7 +241,7 @@ pub struct PdcTold {
     /// See [`victim`]. A cut may stand beside another.
     pub victim: Bits<2>,
     pub victim_id: Bits<ID>,
-    /// The one that was cut; 0: none.
+    /// The one that was cut or ousted; 0: none.
     pub cut_id: Bits<ID>,
     /// Places in use: of initiators, with those that rest; of targets, with those that linger.
     pub initiators: Bits<PLACES>,

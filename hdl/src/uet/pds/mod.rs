@@ -12,15 +12,15 @@ use super::pdc::types::{PdcAsk, PdcTold, PLACES, STAT_BITS as PDC_STATS};
 use super::pdc::Pdc;
 use super::receive::Receive;
 use super::transmit::Transmit;
-use super::types::{PAYLOAD, SLOT};
+use super::types::{LINE, PAYLOAD, SLOT};
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
-use crate::stream::{MsgArb, MsgFork};
+use crate::stream::{Fence, MsgArb, MsgFork};
 use ferric_abi::uet::codes::{ControlType, PdsType};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 use share::Share;
-use types::{Delivered, Finished, FrameNote, Message, MessageEnd, Outgoing};
+use types::{Delivered, Finished, FrameNote, Gone, Message, MessageEnd, Outgoing};
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -31,9 +31,15 @@ pub const WAITS: &[(&str, &[&str])] = &[
     // A frame goes to the builder and its note to the port at once, the next one when both are taken: a note is offered before its headers are, which the builder makes by itself.
     ("m", &[]),
     ("m_note", &[]),
+    ("s_ending[*]", &["m", "m_note", "m_deliver", "m_end"]),
+    ("judged", &["m", "m_note", "m_deliver", "m_end"]),
+    ("settled", &["m", "m_note"]),
     ("s_ctl", &["m_ctl"]),
     ("m_ctl", &[]), // between two orders of the halves, which wait for their answers
 ];
+
+/// Bits of a count of frames between the halves and the port.
+const LEAVING: usize = 4;
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
@@ -86,6 +92,7 @@ pub struct Pds<
     pub mpr: Signal<In, Bits<8>>,
     /// Registers of the PDC manager.
     pub share: Signal<In, Bits<PLACES>>,
+    pub peer_share: Signal<In, Bits<PLACES>>,
     pub places: Signal<In, Bits<PLACES>>,
     pub low: Signal<In, Bits<PLACES>>,
     pub linger_cut: Signal<In, Bit>,
@@ -107,6 +114,15 @@ pub struct Pds<
     pub bad_handle: Signal<Out, Bits<16>>,
     pub gone: Signal<Out, Bit>,
     pub gone_handle: Signal<Out, Bits<16>>,
+    /// A pulse for each packet that has come and is not `bad`: its headers have done all that they do.
+    pub judged: Signal<Out, Bit>,
+    /// Peers that have gone. While `parted` says so the messages to them fail, and the PDCs of the places in `s_ending` end if they are theirs: of the half that sends, of the half that receives. When the
+    /// next place is taken all that follows from the one before it is told.
+    pub parted: Signal<In, Gone>,
+    pub s_ending: [MsgSink<Bits<LINE>>; 2],
+    /// A pulse, and one back when all frames that had been made by then have left.
+    pub settle: Signal<In, Bit>,
+    pub settled: Signal<Out, Bit>,
     /// Pulses of the parser and of the manager, see their `STATS`.
     pub head_stat: Signal<Out, Bits<HEAD_STATS>>,
     pub pdc_stat: Signal<Out, Bits<PDC_STATS>>,
@@ -130,7 +146,8 @@ pub struct Pds<
     kind: Signal<Local, Bits<5>>,
     /// The request at hand has been delivered; a frame is judged.
     given: DFF<Bit>,
-    judged: Signal<Local, Bit>,
+    judges: Signal<Local, Bit>,
+    leaving: Fence<LEAVING>,
     carried: Signal<Local, Carried>,
     over: DFF<Bit>,
     over_handle: DFF<Bits<16>>,
@@ -155,7 +172,8 @@ impl<
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, given, over, over_handle);
-        clock!(self, clock, parser, builder, pdc, halves, transmit, receive, frames, copies);
+        clock!(self, clock, parser, builder, pdc, halves, transmit, receive, frames, copies, leaving);
+        self.leaving.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
         self.builder.reset.next = self.reset.val();
         self.pdc.reset.next = self.reset.val();
@@ -196,6 +214,7 @@ impl<
         self.receive.mpr.next = self.mpr.val();
         self.pdc.window.next = self.window.val();
         self.pdc.share.next = self.share.val();
+        self.pdc.peer_share.next = self.peer_share.val();
         self.pdc.places.next = self.places.val();
         self.pdc.low.next = self.low.val();
         self.pdc.linger_cut.next = self.linger_cut.val();
@@ -233,14 +252,15 @@ impl<
             self.parser.m.ready.next = self.receive.s_head.ready.val();
         }
         // What becomes of frames. A request is delivered in an earlier cycle than it is taken.
-        self.judged.next = self.parser.m.valid.val() & self.parser.m.ready.val();
+        self.judges.next = self.parser.m.valid.val() & self.parser.m.ready.val();
+        self.judged.next = self.judges.val();
         if self.m_deliver.valid.val() & self.m_deliver.ready.val() {
             self.given.d.next = true;
         }
-        if self.judged.val() | self.reset.val() {
+        if self.judges.val() | self.reset.val() {
             self.given.d.next = false;
         }
-        self.over.d.next = self.judged.val() & !self.given.q.val() & !self.reset.val();
+        self.over.d.next = self.judges.val() & !self.given.q.val() & !self.reset.val();
         self.carried.next = self.parser.m.data.val().carried;
         self.over_handle.d.next = self.carried.val().handle;
         self.bad.next = self.parser.bad.val();
@@ -264,5 +284,14 @@ impl<
         self.m_note.data.next = self.copies.m1.data.val().note;
         self.m_note.valid.next = self.copies.m1.valid.val();
         self.copies.m1.ready.next = self.m_note.ready.val();
+        // Who has gone. A frame of one half is taken at a time.
+        self.transmit.gone.next = self.parted.val();
+        self.receive.gone.next = self.parted.val();
+        MsgSink::<Bits<LINE>>::link(&mut self.s_ending[0], &mut self.transmit.s_ending);
+        MsgSink::<Bits<LINE>>::link(&mut self.s_ending[1], &mut self.receive.s_ending);
+        self.leaving.came.next = (self.transmit.m_out.valid.val() & self.frames.s[0].ready.val()) | (self.receive.m_out.valid.val() & self.frames.s[1].ready.val());
+        self.leaving.went.next = self.m_note.valid.val() & self.m_note.ready.val();
+        self.leaving.start.next = self.settle.val();
+        self.settled.next = self.leaving.passed.val();
     }
 }

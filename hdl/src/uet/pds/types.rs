@@ -49,6 +49,20 @@ pub mod why {
     pub const NO_ROOM: u64 = 2;
     /// A NACK that ends the PDC: `code` is its code.
     pub const REFUSED: u64 = 3;
+    /// Its peer was taken away here, or the function was reset.
+    pub const GONE: u64 = 4;
+}
+/// Its bits.
+pub const WHY: usize = 3;
+
+/// Whose PDCs end, because they are peers no more.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Gone {
+    /// Such an end is under way: what follows counts.
+    pub on: Bit,
+    /// Everybody; else `peer`.
+    pub all: Bit,
+    pub peer: Bits<PEER>,
 }
 
 /// The end of a message.
@@ -56,7 +70,7 @@ pub mod why {
 pub struct MessageEnd {
     pub token: Bits<32>,
     /// See [`why`].
-    pub why: Bits<2>,
+    pub why: Bits<WHY>,
     /// `ReturnCode`, or `NackCode` of a refusal.
     pub code: Bits<8>,
 }
@@ -73,6 +87,8 @@ pub mod message_ask {
     pub const LOOK: u64 = 3;
     /// All of a PDC fail.
     pub const FAIL: u64 = 4;
+    /// A message fails that no PDC has.
+    pub const AWAY: u64 = 5;
 }
 
 /// An order to `messages`.
@@ -81,14 +97,14 @@ pub struct MessageAsk {
     /// See [`message_ask`].
     pub kind: Bits<3>,
     pub line: Bits<LINE>,
-    /// Of ADD.
+    /// Of ADD and AWAY.
     pub message: Message,
     /// Of LOOK: the packet.
     pub id: Bits<16>,
     pub offset: Bits<32>,
     pub bytes: Bits<PAYLOAD>,
-    /// Of FAIL.
-    pub why: Bits<2>,
+    /// Of FAIL and AWAY.
+    pub why: Bits<WHY>,
     pub code: Bits<8>,
 }
 

@@ -132,7 +132,7 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         dff_setup!(self, clock, state, packet, peer, start_at, piece, last, after, remains, va, off, left, iova, code, writes, seen, failed, placed, refused);
         clock!(self, clock, packets, keys, waiting, written, inside);
         self.inside.reset.next = self.reset.val();
-        self.inside.came.next = self.state.q.val() == State::Read;
+        self.inside.came.next = self.s.valid.val() & self.s.ready.val();
         self.inside.start.next = self.fence.val();
         self.passed.next = self.inside.passed.val();
         self.packets.reset.next = self.reset.val();

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::pdc::places::Places;
-use super::pds::types::{Description, Message, MessageEnd};
+use super::pds::types::{Description, Message, MessageEnd, WHY};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, WqeDoorbell, WrDone, WrSmall};
@@ -26,6 +26,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_ctl", &[]),  // one access at a time
     ("m_ctl", &[]),
     ("passed", &["fence", "m_wr", "s_done"]),
+    ("flushed", &["m", "m_wr"]), // the end of a message that is turned away comes before it is taken
 ];
 
 /// Names of the bits of `stat`: messages taken, ended well, ended otherwise; posts that were dropped because too many waited, and because they name no peer of the function or there is no ring; ends that the host did not take.
@@ -98,10 +99,18 @@ pub struct Post<const LE: usize, const LT: usize> {
     /// A pulse, and one back when all ends that had been begun by then are in host memory.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
+    /// A pulse, and one back when all posts that had come by then are messages that have been taken, or nothing, and no end waits.
+    pub flush: Signal<In, Bit>,
+    pub flushed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<6>>,
     ctl: CtlLine<RingCtx, 1>,
     inside: Fence<INSIDE>,
+    waiting: Fence<INSIDE>,
+    /// A post that was bad has not been counted as gone; those that had come have.
+    dropped: DFF<Bit>,
+    emptied: DFF<Bit>,
+    taken: Signal<Local, Bit>,
     ring: DFF<RingCtx>,
     /// Ends that were written.
     number: DFF<Bits<32>>,
@@ -156,8 +165,8 @@ pub struct Post<const LE: usize, const LT: usize> {
 impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ring, number, serial, state, post, ended, route, read, events, mask, index, slot, phase, changed);
-        clock!(self, clock, inside, ctl, posts, messages, ends, writes, tokens, own, texts);
+        dff_setup!(self, clock, dropped, emptied, ring, number, serial, state, post, ended, route, read, events, mask, index, slot, phase, changed);
+        clock!(self, clock, inside, waiting, ctl, posts, messages, ends, writes, tokens, own, texts);
         self.ctl.reset.next = self.reset.val();
         self.posts.reset.next = self.reset.val();
         self.messages.reset.next = self.reset.val();
@@ -254,7 +263,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         self.slot.d.next = self.place.y.val();
         self.as_entry.x.next = self.blank.val();
         self.as_entry.x.next.tag = self.own.read_data.val().tag;
-        self.as_entry.x.next.why = bit_cast::<8, 2>(self.ended.q.val().why);
+        self.as_entry.x.next.why = bit_cast::<8, WHY>(self.ended.q.val().why);
         self.as_entry.x.next.code = self.ended.q.val().code;
         self.as_entry.x.next.number = self.number.q.val().get_bits::<31>(0);
         self.pass.next = self.number.q.val() >> bit_cast::<32, 4>(self.ring.q.val().log_size);
@@ -324,6 +333,20 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
             }
         }
         self.inside.came.next = self.writes.s.valid.val() & self.writes.s.ready.val();
+        // What waits to be a message, or to be taken. One that was bad is counted in a cycle in which none is taken.
+        self.taken.next = self.m.valid.val() & self.m.ready.val();
+        self.waiting.reset.next = self.reset.val();
+        self.waiting.came.next = self.s_wqe.valid.val() & self.posts.s.ready.val();
+        self.waiting.went.next = self.taken.val() | self.dropped.q.val();
+        self.waiting.start.next = self.flush.val();
+        self.dropped.d.next = ((self.state.q.val() == State::Judge) & !self.sendable.val()) | (self.dropped.q.val() & self.taken.val());
+        if self.waiting.passed.val() {
+            self.emptied.d.next = true;
+        }
+        self.flushed.next = self.emptied.q.val() & (self.state.q.val() == State::Idle) & !self.ends.m.valid.val();
+        if self.flushed.val() | self.reset.val() {
+            self.emptied.d.next = false;
+        }
         self.flags.x[3].next = self.s_wqe.valid.val() & !self.posts.s.ready.val();
         self.flags.x[5].next = self.s_done.valid.val() & self.s_done.data.val().err;
         self.events.d.next = self.flags.y.val();
@@ -334,6 +357,7 @@ impl<const LE: usize, const LT: usize> Logic for Post<LE, LT> {
         if self.reset.val() {
             self.ring.d.next = self.none.val();
             self.read.d.next = false;
+            self.dropped.d.next = false;
             self.changed.d.next = bits::<STEPS>(0);
             self.state.d.next = State::Idle;
         }

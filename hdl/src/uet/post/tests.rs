@@ -137,3 +137,82 @@ fn too_many_posts_are_dropped_and_counted() {
     }
     assert!(lost > 50 && bad > 50 && lost + bad == 200, "{lost} {bad}");
 }
+
+/// A flush is over when all posts that had come are messages that were taken, or nothing, and no end waits; not before, and whatever comes later.
+#[test]
+fn a_flush_waits_for_what_had_come() {
+    const LATE: u32 = 3;
+    let mut tb = Tb::new("uet_post_flush", Post::<LE, LT>::default());
+    let wqe = Fields::of::<WqeDoorbell>();
+    let (posts, messages, ends, entries) = (tb.source("s_wqe", 0), tb.sink("m", 0), tb.source("s_end", 0), tb.sink("m_wr", 0));
+    messages.refuse();
+    let control = Control::new(&mut tb, 0);
+    tb.reset();
+    let paths: Vec<Vec<u32>> = (0..4u128).map(|n| Fields::of::<PathCtx>().pack(&[("valid", (n != 3).into()), ("function", u128::from(n == 2))])).collect();
+    let mut at = 0;
+    let push = |tag: u32, peer: u16| {
+        let mut words = wqe.pack(&[]);
+        let line: Vec<u32> = post(tag, peer).0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
+        wqe.set_words(&mut words, "data", &line);
+        posts.push(words);
+    };
+    let ring = ferric_abi::context::RingCtx::default().with_log_size(LOG as u8).with_valid(true).0;
+    let word = |n: usize| u32::from_le_bytes(ring[4 * n..4 * n + 4].try_into().unwrap());
+    control.ask(0, 2, Some(word(2)));
+    // A cycle, and whether the flush is over.
+    let mut run = |tb: &mut Tb, cycles: u32| -> Option<u32> {
+        (0..cycles).find(|_| {
+            tb.set_wide("path", &paths[at][..]);
+            tb.begin();
+            at = tb.get("line") as usize;
+            let over = tb.get("flushed") == 1;
+            tb.end();
+            over
+        })
+    };
+    assert_eq!(run(&mut tb, 40), None);
+    let flush = |tb: &mut Tb, run: &mut dyn FnMut(&mut Tb, u32) -> Option<u32>| {
+        tb.set("flush", 1);
+        let at_once = run(tb, 1);
+        tb.set("flush", 0);
+        assert_eq!(at_once, None);
+    };
+    // Nothing waits.
+    flush(&mut tb, &mut run);
+    assert!(run(&mut tb, 10).is_some());
+    // Good and bad ones; all places are taken, so that some wait for an end.
+    let all = (1 << LT) - 1 + 2;
+    (0..all).for_each(|tag| push(tag, 0));
+    (0..3).for_each(|tag| push(100 + tag, 3));
+    run(&mut tb, 200);
+    flush(&mut tb, &mut run);
+    assert_eq!(run(&mut tb, 300), None, "nobody takes a message");
+    messages.set_stall(0);
+    assert_eq!(run(&mut tb, 300), None, "two have no place");
+    let tokens = || std::iter::from_fn(|| messages.pop()).map(|words| Fields::of::<Message>().get(&words, "token") as u64);
+    let taken: Vec<u64> = tokens().collect();
+    assert_eq!(taken.len(), (1 << LT) - 1);
+    // Two ends give places to the two, and a third one a place that the bad ones are looked at with. Those that come now are waited for by nobody: they have no place.
+    (0..LATE).for_each(|tag| push(200 + tag, 0));
+    let end = |token: u64| ends.push(Fields::of::<MessageEnd>().pack(&[("token", token.into())]));
+    taken[..2].iter().for_each(|token| end(*token));
+    assert_eq!(run(&mut tb, 300), None, "the bad ones have not been looked at");
+    end(taken[2]);
+    assert!(run(&mut tb, 300).is_some());
+    // Those that came late, now that they are asked for.
+    flush(&mut tb, &mut run);
+    assert_eq!(run(&mut tb, 300), None, "two have no place");
+    taken[3..5].iter().for_each(|token| end(*token));
+    assert!(run(&mut tb, 300).is_some());
+    let late: Vec<u64> = tokens().collect();
+    assert_eq!(late.len(), 2 + LATE as usize);
+    // Nor is it over while an end waits: here for the host, which takes no entry.
+    assert_eq!(std::iter::from_fn(|| entries.pop()).count(), 5);
+    entries.refuse();
+    late.iter().for_each(|token| end(*token));
+    flush(&mut tb, &mut run);
+    assert_eq!(run(&mut tb, 300), None, "ends are not written");
+    entries.set_stall(0);
+    assert!(run(&mut tb, 300).is_some());
+    assert_eq!(std::iter::from_fn(|| entries.pop()).count(), late.len());
+}

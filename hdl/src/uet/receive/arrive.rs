@@ -106,6 +106,7 @@ pub struct Arrive<const LP: usize> {
     at: Signal<Local, Bits<LINE>>,
     own_place: Signal<Local, Bits<LP>>,
     named_place: Signal<Local, Bits<LP>>,
+    cut_place: Signal<Local, Bits<LP>>,
     opens: Signal<Local, Bit>,
     whole: Signal<Local, Bit>,
     /// The reply is a NACK; it says nothing new of a packet that was there before, or what is kept; it is one of a control packet.
@@ -131,6 +132,7 @@ impl<const LP: usize> Logic for Arrive<LP> {
         self.w.next = self.window.val();
         self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
         self.named_place.next = self.pds.val().dpdcid.get_bits::<LP>(0);
+        self.cut_place.next = self.p.val().cut_id.get_bits::<LP>(0);
         self.at.next = bit_cast::<LINE, LP>(self.own_place.val());
         self.opens.next = self.p.val().verdict == verdict::OPENED;
         self.whole.next = (self.w.val().arrival == arrival::NEW) & self.w.val().first & (self.w.val().marked == ONE_PACKET);
@@ -276,9 +278,12 @@ impl<const LP: usize> Logic for Arrive<LP> {
                     self.state.d.next = State::Arrive;
                 }
             }
+            // Of one that has made room nothing is kept.
             State::Opened => {
+                self.kept_ask.next.line = bit_cast::<LINE, LP>(self.cut_place.val());
                 if self.calm.val() {
                     self.ack_go.next = true;
+                    self.kept_go.next = self.p.val().cut_id.any();
                     self.state.d.next = State::Arrive;
                 }
             }

@@ -10,7 +10,7 @@ use crate::msg::{TimerCmd, TimerEvent};
 use crate::uet::call::Call;
 use crate::uet::head::types::UetHead;
 use crate::uet::pdc::types::{PdcAsk, PdcTold};
-use crate::uet::pds::types::{Delivered, Finished, Outgoing};
+use crate::uet::pds::types::{Delivered, Finished, Gone, Outgoing};
 use crate::uet::types::{AckAsk, AckTold, KeptAsk, KeptTold, RxAsk, RxTold, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -55,6 +55,8 @@ pub struct Director<const LP: usize> {
     pub full: Signal<In, Bit>,
     pub m_timer: MsgSrc<TimerCmd>,
     pub s_timer: MsgSink<TimerEvent>,
+    pub s_ending: MsgSink<Bits<LINE>>,
+    pub gone: Signal<In, Gone>,
     arrive: Arrive<LP>,
     finish: Finish<LP>,
     expire: Expire,
@@ -74,6 +76,8 @@ pub struct Director<const LP: usize> {
     over: Signal<Local, Bit>,
     /// Neither the manager nor a line is asked: the next event begins with these, and waits for the others of the one before then.
     ready: Signal<Local, Bit>,
+    /// A timer is over, or a PDC may have to end.
+    fires: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -112,6 +116,9 @@ impl<const LP: usize> Logic for Director<LP> {
         MsgSrc::<Delivered>::link(&mut self.m_deliver, &mut self.arrive.m_deliver);
         MsgSink::<Finished>::link(&mut self.s_done, &mut self.finish.s_done);
         MsgSink::<TimerEvent>::link(&mut self.s_timer, &mut self.expire.s_timer);
+        MsgSink::<Bits<LINE>>::link(&mut self.s_ending, &mut self.expire.s_ending);
+        self.expire.gone.next = self.gone.val();
+        self.fires.next = self.s_timer.valid.val() | self.s_ending.valid.val();
         MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.lines.m_timer);
         MsgSrc::<Outgoing>::link(&mut self.m_out, &mut self.answer.m_out);
         // Who is asked, by whom.
@@ -203,15 +210,15 @@ impl<const LP: usize> Logic for Director<LP> {
             if self.what.q.val() == what::HEAD {
                 self.arrive.go.next = self.s_head.valid.val();
                 self.finish.go.next = self.s_done.valid.val() & !self.s_head.valid.val();
-                self.expire.go.next = self.s_timer.valid.val() & !self.s_head.valid.val() & !self.s_done.valid.val();
+                self.expire.go.next = self.fires.val() & !self.s_head.valid.val() & !self.s_done.valid.val();
             } else if self.what.q.val() == what::DONE {
                 self.finish.go.next = self.s_done.valid.val();
-                self.expire.go.next = self.s_timer.valid.val() & !self.s_done.valid.val();
-                self.arrive.go.next = self.s_head.valid.val() & !self.s_done.valid.val() & !self.s_timer.valid.val();
+                self.expire.go.next = self.fires.val() & !self.s_done.valid.val();
+                self.arrive.go.next = self.s_head.valid.val() & !self.s_done.valid.val() & !self.fires.val();
             } else {
-                self.expire.go.next = self.s_timer.valid.val();
-                self.arrive.go.next = self.s_head.valid.val() & !self.s_timer.valid.val();
-                self.finish.go.next = self.s_done.valid.val() & !self.s_timer.valid.val() & !self.s_head.valid.val();
+                self.expire.go.next = self.fires.val();
+                self.arrive.go.next = self.s_head.valid.val() & !self.fires.val();
+                self.finish.go.next = self.s_done.valid.val() & !self.fires.val() & !self.s_head.valid.val();
             }
             // The one behind it is first then.
             if self.arrive.go.val() {

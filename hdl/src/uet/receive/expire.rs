@@ -1,9 +1,9 @@
-//! Timers that are over: the ACK that is owed, the end of a silent peer or of the lingering, the wait for a clear.
+//! Timers that are over: the ACK that is owed, the end of a silent peer or of the lingering, the wait for a clear; and PDCs whose peer has gone.
 use super::types::{timer, LineAsk, LineTold, Reply};
 use crate::bus::MsgSink;
 use crate::msg::TimerEvent;
 use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcLine, PdcTold};
-use crate::uet::pds::types::RxLine;
+use crate::uet::pds::types::{Gone, RxLine};
 use crate::uet::types::{ack_ask, kept_ask, AckAsk, AckTold, KeptAsk, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -18,6 +18,9 @@ enum State {
     Put,
     // A life is over
     Ended,
+    /// Whose PDC it is, and whether it ends.
+    Meant,
+    Parted,
 }
 
 /// Ports as of [`super::director::Director`]; stands still unless `calm`.
@@ -30,6 +33,9 @@ pub struct Expire {
     pub calm: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     pub s_timer: MsgSink<TimerEvent>,
+    /// Places of PDCs that end if they are those of `gone`.
+    pub s_ending: MsgSink<Bits<LINE>>,
+    pub gone: Signal<In, Gone>,
     pub line: Signal<In, LineTold>,
     pub pdc: Signal<In, PdcTold>,
     pub ack: Signal<In, AckTold>,
@@ -46,6 +52,10 @@ pub struct Expire {
     state: DFF<State>,
     at: DFF<Bits<LINE>>,
     kind: DFF<Bits<2>>,
+    /// It is no timer: the PDC's peer may have gone.
+    parts: DFF<Bit>,
+    /// Its peer has gone: in a register, since who is asked next is deep.
+    orphan: DFF<Bit>,
     #[init(Constant::new(LineAsk::default()))]
     no_line: Constant<LineAsk>,
     #[init(Constant::new(PdcAsk::default()))]
@@ -75,7 +85,7 @@ pub struct Expire {
 impl Logic for Expire {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, at, kind);
+        dff_setup!(self, clock, state, at, kind, parts, orphan);
         self.p.next = self.pdc.val();
         self.pl.next = self.p.val().line;
         self.l.next = self.line.val().line;
@@ -86,9 +96,10 @@ impl Logic for Expire {
         self.life.next = self.kind.q.val() == timer::LIFE;
         self.clear.next = self.kind.q.val() == timer::CLEAR;
         self.put.next = self.l.val();
+        self.orphan.d.next = !self.nobody.val() & (self.gone.val().all | (self.pl.val().peer == self.gone.val().peer));
         self.runs.next = self.l.val().ack_on;
         if self.life.val() {
-            self.runs.next = self.l.val().life_on & self.line.val().due;
+            self.runs.next = (self.l.val().life_on & self.line.val().due) | self.parts.q.val();
             self.put.next.life_on = false;
             self.put.next.holds = false;
         } else if self.clear.val() {
@@ -132,8 +143,14 @@ impl Logic for Expire {
             State::Idle => {
                 self.kind.d.next = self.s_timer.data.val().qpn.get_bits::<2>(0);
                 self.at.d.next = self.fired.val().get_bits::<LINE>(0);
+                self.parts.d.next = self.s_ending.valid.val();
+                if self.s_ending.valid.val() {
+                    self.kind.d.next = bits::<2>(timer::LIFE);
+                    self.at.d.next = self.s_ending.data.val();
+                    self.line_ask.next.at = self.s_ending.data.val();
+                }
                 if self.go.val() {
-                    self.s_timer.ready.next = true;
+                    self.s_timer.ready.next = !self.s_ending.valid.val();
                     self.line_go.next = true;
                     self.state.d.next = State::Due;
                 }
@@ -141,7 +158,7 @@ impl Logic for Expire {
             // A timer that was stopped or put off means nothing.
             State::Due => {
                 self.pdc_ask.next.kind = bits::<4>(pdc_ask::LOOK);
-                if self.life.val() {
+                if self.life.val() & !self.parts.q.val() {
                     // One that lingers has done so for long enough; any other has been silent for too long.
                     self.pdc_ask.next.kind = bits::<4>(pdc_ask::SAFE);
                 }
@@ -149,7 +166,9 @@ impl Logic for Expire {
                     self.pdc_go.next = self.runs.val();
                     self.over.next = !self.runs.val();
                     self.state.d.next = State::Looked;
-                    if self.life.val() {
+                    if self.parts.q.val() {
+                        self.state.d.next = State::Meant;
+                    } else if self.life.val() {
                         self.state.d.next = State::Ended;
                     }
                 }
@@ -180,6 +199,20 @@ impl Logic for Expire {
                     self.over.next = true;
                 }
             }
+            State::Meant => {
+                if self.calm.val() {
+                    self.state.d.next = State::Parted;
+                }
+            }
+            // It ends like one whose time is over.
+            State::Parted => {
+                self.pdc_ask.next.kind = bits::<4>(pdc_ask::SAFE);
+                if self.calm.val() {
+                    self.pdc_go.next = self.orphan.q.val();
+                    self.over.next = !self.orphan.q.val();
+                    self.state.d.next = State::Ended;
+                }
+            }
             State::Ended => {
                 self.pdc_ask.next.kind = bits::<4>(pdc_ask::FAIL);
                 if self.calm.val() {
@@ -193,6 +226,8 @@ impl Logic for Expire {
             }
         }
         self.line_ask.next.line = self.put.val();
+        // A place is taken when it is done with.
+        self.s_ending.ready.next = self.over.val() & self.parts.q.val();
         if self.over.val() | self.reset.val() {
             self.state.d.next = State::Idle;
         }

@@ -13,8 +13,8 @@ mod types;
 
 use super::ack::Ack;
 use super::kept::Kept;
-use super::pds::types::{Delivered, Finished, Outgoing};
-use super::types::{AckAsk, AckTold, KeptAsk, KeptTold, RxAsk, RxTold};
+use super::pds::types::{Delivered, Finished, Gone, Outgoing};
+use super::types::{AckAsk, AckTold, KeptAsk, KeptTold, RxAsk, RxTold, LINE};
 use super::window::Window;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
@@ -26,7 +26,8 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
-pub const WAITS: &[(&str, &[&str])] = &[("s_head", &["m_out", "m_deliver", "m_pdc", "s_pdc"]), ("s_done", &["m_out", "m_deliver", "m_pdc", "s_pdc"]), ("s_pdc", &[])];
+pub const WAITS: &[(&str, &[&str])] =
+    &[("s_head", &["m_out", "m_deliver", "m_pdc", "s_pdc"]), ("s_done", &["m_out", "m_deliver", "m_pdc", "s_pdc"]), ("s_pdc", &[]), ("s_ending", &["m_out", "m_deliver", "m_pdc", "s_pdc"])];
 
 /// `2^LP` PDCs, windows of `2^LW`, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
@@ -50,6 +51,9 @@ pub struct Receive<const LP: usize, const LW: usize, const LR: usize, const LK: 
     pub m_deliver: MsgSrc<Delivered>,
     /// An answer to each.
     pub s_done: MsgSink<Finished>,
+    /// Places of PDCs that end if they are those of `gone`; behind the next one that is taken, all that follows from one is done.
+    pub s_ending: MsgSink<Bits<LINE>>,
+    pub gone: Signal<In, Gone>,
     pub m_out: MsgSrc<Outgoing>,
     pub m_pdc: MsgSrc<PdcAsk>,
     pub s_pdc: MsgSink<PdcTold>,
@@ -83,6 +87,8 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LK: usize, const L
         self.ack.ack_least.next = self.ack_least.val();
         self.ack.ack_wait.next = self.ack_wait.val();
         MsgSink::<UetHead>::link(&mut self.s_head, &mut self.director.s_head);
+        MsgSink::<Bits<LINE>>::link(&mut self.s_ending, &mut self.director.s_ending);
+        self.director.gone.next = self.gone.val();
         MsgSrc::<Delivered>::link(&mut self.m_deliver, &mut self.director.m_deliver);
         MsgSink::<Finished>::link(&mut self.s_done, &mut self.director.s_done);
         MsgSrc::<Outgoing>::link(&mut self.m_out, &mut self.director.m_out);

@@ -1,8 +1,8 @@
-//! A message: its PDC, which may have to be opened.
+//! A message: its PDC, which may have to be opened; or its end, if its peer has gone.
 use super::types::{LineAsk, LineTold};
 use crate::bus::MsgSink;
 use crate::uet::pdc::types::{pdc_ask, verdict, PdcAsk, PdcLine, PdcTold};
-use crate::uet::pds::types::{message_ask, Message, MessageAsk, TxLine};
+use crate::uet::pds::types::{message_ask, why, Gone, Message, MessageAsk, TxLine, WHY};
 use crate::uet::types::{loss_ask, LossAsk, LossTold, SprayAsk, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -16,6 +16,8 @@ enum State {
     Paths,
     Emptied,
     Added,
+    /// Its peer has gone.
+    Refused,
 }
 
 /// Ports as of [`super::director::Director`]; stands still unless `calm`.
@@ -33,6 +35,7 @@ pub struct Admit<const LP: usize> {
     pub s_post: MsgSink<Message>,
     /// There is a place for a message.
     pub room: Signal<In, Bit>,
+    pub gone: Signal<In, Gone>,
     pub line: Signal<In, LineTold>,
     pub pdc: Signal<In, PdcTold>,
     pub loss: Signal<In, LossTold>,
@@ -72,6 +75,7 @@ pub struct Admit<const LP: usize> {
     opens: Signal<Local, Bit>,
     found: Signal<Local, Bit>,
     late: Signal<Local, Bit>,
+    orphan: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -89,7 +93,8 @@ impl<const LP: usize> Logic for Admit<LP> {
         self.found.next = self.opens.val() | (self.p.val().verdict == verdict::DONE);
         // It is tried again each tick.
         self.late.next = !(self.now.val().get_bits::<4>(0) == self.blocked_at.q.val());
-        self.wants.next = self.s_post.valid.val() & self.room.val() & (!self.blocked.q.val() | self.late.val());
+        self.orphan.next = self.gone.val().on & (self.gone.val().all | (self.post.val().peer == self.gone.val().peer));
+        self.wants.next = self.s_post.valid.val() & (self.orphan.val() | (self.room.val() & (!self.blocked.q.val() | self.late.val())));
         self.put.next = self.l.val();
         if self.opens.val() {
             self.put.next = self.nobody.val();
@@ -128,6 +133,7 @@ impl<const LP: usize> Logic for Admit<LP> {
         self.message_ask.next.kind = bits::<3>(message_ask::ADD);
         self.message_ask.next.line = self.at.val();
         self.message_ask.next.message = self.post.val();
+        self.message_ask.next.why = bits::<WHY>(why::GONE);
         self.spray_go.next = false;
         self.spray_ask.next = self.no_spray.val();
         self.spray_ask.next.line = self.at.val();
@@ -135,9 +141,16 @@ impl<const LP: usize> Logic for Admit<LP> {
 
         match self.state.q.val() {
             State::Idle => {
+                if self.orphan.val() {
+                    self.message_ask.next.kind = bits::<3>(message_ask::AWAY);
+                }
                 if self.go.val() {
-                    self.pdc_go.next = true;
+                    self.pdc_go.next = !self.orphan.val();
+                    self.message_go.next = self.orphan.val();
                     self.state.d.next = State::Posted;
+                    if self.orphan.val() {
+                        self.state.d.next = State::Refused;
+                    }
                 }
             }
             State::Posted => {
@@ -183,6 +196,13 @@ impl<const LP: usize> Logic for Admit<LP> {
                 self.line_ask.next.follows = true;
                 if self.calm.val() {
                     self.line_go.next = true;
+                    self.s_post.ready.next = true;
+                    self.over.next = true;
+                }
+            }
+            State::Refused => {
+                if self.calm.val() {
+                    self.blocked.d.next = false;
                     self.s_post.ready.next = true;
                     self.over.next = true;
                 }

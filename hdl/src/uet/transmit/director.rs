@@ -11,7 +11,7 @@ use crate::msg::{TimerCmd, TimerEvent};
 use crate::uet::call::Call;
 use crate::uet::head::types::UetHead;
 use crate::uet::pdc::types::{PdcAsk, PdcTold};
-use crate::uet::pds::types::{Listed, Message, MessageAsk, MessageTold, Outgoing};
+use crate::uet::pds::types::{Gone, Listed, Message, MessageAsk, MessageTold, Outgoing};
 use crate::uet::types::{Choice, LossAsk, LossTold, SprayAsk, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -67,6 +67,8 @@ pub struct Director<const LP: usize> {
     pub more: Signal<Out, Bit>,
     pub m_timer: MsgSrc<TimerCmd>,
     pub s_timer: MsgSink<TimerEvent>,
+    pub s_ending: MsgSink<Bits<LINE>>,
+    pub gone: Signal<In, Gone>,
     hear: Hear<LP>,
     fire: Fire,
     turn: Turn,
@@ -83,6 +85,8 @@ pub struct Director<const LP: usize> {
     /// Nobody is being asked.
     calm: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
+    /// A timer is over, or a PDC may have to end.
+    fires: Signal<Local, Bit>,
     lent: Signal<Local, LineTold>,
 }
 
@@ -118,6 +122,10 @@ impl<const LP: usize> Logic for Director<LP> {
         self.fire.nack_max.next = self.nack_max.val();
         MsgSink::<UetHead>::link(&mut self.s_head, &mut self.hear.s_head);
         MsgSink::<TimerEvent>::link(&mut self.s_timer, &mut self.fire.s_timer);
+        MsgSink::<Bits<LINE>>::link(&mut self.s_ending, &mut self.fire.s_ending);
+        self.fire.gone.next = self.gone.val();
+        self.admit.gone.next = self.gone.val();
+        self.fires.next = self.s_timer.valid.val() | self.s_ending.valid.val();
         MsgSink::<Listed>::link(&mut self.s_offer, &mut self.turn.s_offer);
         MsgSink::<Message>::link(&mut self.s_post, &mut self.admit.s_post);
         MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.lines.m_timer);
@@ -229,10 +237,10 @@ impl<const LP: usize> Logic for Director<LP> {
             // The one whose turn it is, or the one behind it.
             if self.what.q.val() == what::HEAD {
                 self.hear.go.next = self.s_head.valid.val();
-                self.fire.go.next = self.s_timer.valid.val() & !self.s_head.valid.val();
+                self.fire.go.next = self.fires.val() & !self.s_head.valid.val();
             } else if self.what.q.val() == what::TIMER {
-                self.fire.go.next = self.s_timer.valid.val();
-                self.turn.go.next = self.s_offer.valid.val() & !self.s_timer.valid.val();
+                self.fire.go.next = self.fires.val();
+                self.turn.go.next = self.s_offer.valid.val() & !self.fires.val();
             } else if self.what.q.val() == what::OFFER {
                 self.turn.go.next = self.s_offer.valid.val();
                 self.admit.go.next = self.admit.wants.val() & !self.s_offer.valid.val();

@@ -1,10 +1,10 @@
-//! Timers that are over: time-out, stall, wait after a refusal, idleness and rest.
+//! Timers that are over: time-out, stall, wait after a refusal, idleness and rest; and PDCs whose peer has gone.
 use super::timing::timer;
 use super::types::{LineAsk, LineTold};
 use crate::bus::MsgSink;
 use crate::msg::TimerEvent;
 use crate::uet::pdc::types::{pdc_ask, PdcAsk};
-use crate::uet::pds::types::{message_ask, why, MessageAsk, TxLine};
+use crate::uet::pds::types::{message_ask, why, Gone, MessageAsk, TxLine, WHY};
 use crate::uet::types::{loss_ask, LossAsk, LossTold, SprayAsk, LINE};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -16,6 +16,8 @@ const FOR_EVER: u64 = 31;
 enum State {
     Idle,
     Due,
+    /// Its peer may have gone.
+    Meant,
     /// A time-out.
     Silence,
     /// The question what became of a packet goes out.
@@ -41,6 +43,9 @@ pub struct Fire {
     pub calm: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     pub s_timer: MsgSink<TimerEvent>,
+    /// Places of PDCs that end if they are those of `gone`.
+    pub s_ending: MsgSink<Bits<LINE>>,
+    pub gone: Signal<In, Gone>,
     /// A frame goes out: ACK_REQUEST.
     pub send: Signal<Out, Bit>,
     pub sent: Signal<In, Bit>,
@@ -59,6 +64,10 @@ pub struct Fire {
     state: DFF<State>,
     at: DFF<Bits<LINE>>,
     kind: DFF<Bits<2>>,
+    /// It is no timer: the PDC's peer may have gone.
+    parts: DFF<Bit>,
+    /// Its peer has gone: in a register, since who is asked next is deep.
+    orphan: DFF<Bit>,
     #[init(Constant::new(LineAsk::default()))]
     no_line: Constant<LineAsk>,
     #[init(Constant::new(PdcAsk::default()))]
@@ -81,13 +90,14 @@ pub struct Fire {
 impl Logic for Fire {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, at, kind);
+        dff_setup!(self, clock, state, at, kind, parts, orphan);
         self.l.next = self.line.val().line;
         self.put.next = self.l.val();
         self.fired.next = self.s_timer.data.val().qpn >> timer::SHIFT;
         self.tries_over.next = self.l.val().tries >= self.rto_max.val();
         self.refused_over.next = (self.l.val().refusals >= self.nack_max.val()) & !(self.nack_max.val() == FOR_EVER);
         self.life.next = self.kind.q.val() == timer::LIFE;
+        self.orphan.d.next = self.l.val().live & (self.gone.val().all | (self.l.val().peer == self.gone.val().peer));
 
         self.over.next = false;
         self.send.next = false;
@@ -109,9 +119,11 @@ impl Logic for Fire {
         self.message_ask.next = self.no_message.val();
         self.message_ask.next.kind = bits::<3>(message_ask::FAIL);
         self.message_ask.next.line = self.at.q.val();
-        self.message_ask.next.why = bits::<2>(why::TIMEOUT);
-        if self.kind.q.val() == timer::RETRY {
-            self.message_ask.next.why = bits::<2>(why::NO_ROOM);
+        self.message_ask.next.why = bits::<WHY>(why::TIMEOUT);
+        if self.parts.q.val() {
+            self.message_ask.next.why = bits::<WHY>(why::GONE);
+        } else if self.kind.q.val() == timer::RETRY {
+            self.message_ask.next.why = bits::<WHY>(why::NO_ROOM);
         }
         self.spray_go.next = false;
         self.spray_ask.next = self.no_spray.val();
@@ -136,8 +148,14 @@ impl Logic for Fire {
             State::Idle => {
                 self.kind.d.next = self.s_timer.data.val().qpn.get_bits::<2>(0);
                 self.at.d.next = self.fired.val().get_bits::<LINE>(0);
+                self.parts.d.next = self.s_ending.valid.val();
+                if self.s_ending.valid.val() {
+                    self.kind.d.next = bits::<2>(timer::RTO);
+                    self.at.d.next = self.s_ending.data.val();
+                    self.line_ask.next.at = self.s_ending.data.val();
+                }
                 if self.go.val() {
-                    self.s_timer.ready.next = true;
+                    self.s_timer.ready.next = !self.s_ending.valid.val();
                     self.line_go.next = true;
                     self.state.d.next = State::Due;
                 }
@@ -159,7 +177,10 @@ impl Logic for Fire {
                 if self.calm.val() {
                     // A timer that was stopped, and a time-out that was put off, mean nothing.
                     self.over.next = true;
-                    if self.kind.q.val() == timer::RTO {
+                    if self.parts.q.val() {
+                        self.over.next = false;
+                        self.state.d.next = State::Meant;
+                    } else if self.kind.q.val() == timer::RTO {
                         if self.l.val().rto_on & self.line.val().due {
                             self.over.next = false;
                             self.pdc_go.next = self.tries_over.val();
@@ -191,6 +212,13 @@ impl Logic for Fire {
                         self.pdc_go.next = true;
                         self.state.d.next = State::Told;
                     }
+                }
+            }
+            State::Meant => {
+                if self.calm.val() {
+                    self.over.next = !self.orphan.q.val();
+                    self.pdc_go.next = self.orphan.q.val();
+                    self.state.d.next = State::Fail;
                 }
             }
             State::Silence => {
@@ -249,6 +277,8 @@ impl Logic for Fire {
             }
         }
         self.line_ask.next.line = self.put.val();
+        // A place is taken when it is done with.
+        self.s_ending.ready.next = self.over.val() & self.parts.q.val();
         if self.over.val() | self.reset.val() {
             self.state.d.next = State::Idle;
         }

@@ -4,7 +4,7 @@ use crate::bus::MsgSink;
 use crate::prim::sum::{LessOne, Sum};
 use crate::uet::head::types::{Carried, PdsFields, SesFields, UetHead};
 use crate::uet::pdc::types::{pdc_ask, stage, verdict, PdcAsk, PdcLine, PdcTold};
-use crate::uet::pds::types::{message_ask, why, MessageAsk, TxLine};
+use crate::uet::pds::types::{message_ask, why, MessageAsk, TxLine, WHY};
 use crate::uet::types::{loss_ask, LossAsk, LossTold, SprayAsk, LINE};
 use ferric_abi::uet::codes::{AckRequest, NextHeader, PdsType, ReturnCode};
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -157,13 +157,14 @@ impl<const LP: usize> Logic for Hear<LP> {
         self.message_ask.next = self.no_message.val();
         self.message_ask.next.kind = bits::<3>(message_ask::FAIL);
         self.message_ask.next.line = self.at.val();
-        self.message_ask.next.why = bits::<2>(why::REFUSED);
+        self.message_ask.next.why = bits::<WHY>(why::REFUSED);
         self.message_ask.next.code = self.refusal.val();
 
         match self.state.q.val() {
             State::Idle => {
                 self.pdc_ask.next.kind = bits::<4>(pdc_ask::LOOK);
                 self.pdc_ask.next.id = self.pds.val().dpdcid;
+                self.pdc_ask.next.heard = true;
                 self.cleared.d.next = false;
                 if self.go.val() {
                     self.pdc_go.next = true;

@@ -11,11 +11,11 @@ mod turn;
 mod types;
 
 use super::messages::Messages;
-use super::pds::types::{Listed, Message, MessageAsk, MessageEnd, MessageTold, Outgoing};
+use super::pds::types::{Gone, Listed, Message, MessageAsk, MessageEnd, MessageTold, Outgoing};
 use super::sched::Sched;
 use super::source::Source;
 use super::spray::Spray;
-use super::types::{Answered, Choice, LossAsk, LossTold, SprayAsk, Tell, PAYLOAD, SLOT};
+use super::types::{Answered, Choice, LossAsk, LossTold, SprayAsk, Tell, LINE, PAYLOAD, SLOT};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
 use crate::rdma::timer::Timers;
@@ -27,7 +27,8 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
-pub const WAITS: &[(&str, &[&str])] = &[("s_post", &["m_out", "m_end", "m_pdc", "s_pdc"]), ("s_head", &["m_out", "m_end", "m_pdc", "s_pdc"]), ("s_pdc", &["m_end"])];
+pub const WAITS: &[(&str, &[&str])] =
+    &[("s_post", &["m_out", "m_end", "m_pdc", "s_pdc"]), ("s_head", &["m_out", "m_end", "m_pdc", "s_pdc"]), ("s_pdc", &["m_end"]), ("s_ending", &["m_out", "m_end", "m_pdc", "s_pdc"])];
 
 /// `2^LP` PDCs, windows of `2^LW`, `2^LM` - 1 messages; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
@@ -61,6 +62,9 @@ pub struct Transmit<const LP: usize, const LW: usize, const LR: usize, const LA:
     pub m_end: MsgSrc<MessageEnd>,
     /// ACKs, NACKs and CLEAR_REQUEST.
     pub s_head: MsgSink<UetHead>,
+    /// Places of PDCs that end if they are those of `gone`; behind the next one that is taken, all that follows from one is done.
+    pub s_ending: MsgSink<Bits<LINE>>,
+    pub gone: Signal<In, Gone>,
     pub m_out: MsgSrc<Outgoing>,
     pub m_pdc: MsgSrc<PdcAsk>,
     pub s_pdc: MsgSink<PdcTold>,
@@ -107,6 +111,8 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         self.spray.table_entropy.next = self.table_entropy.val();
         MsgSink::<Message>::link(&mut self.s_post, &mut self.director.s_post);
         MsgSink::<UetHead>::link(&mut self.s_head, &mut self.director.s_head);
+        MsgSink::<Bits<LINE>>::link(&mut self.s_ending, &mut self.director.s_ending);
+        self.director.gone.next = self.gone.val();
         MsgSrc::<Outgoing>::link(&mut self.m_out, &mut self.director.m_out);
         MsgSrc::<PdcAsk>::link(&mut self.m_pdc, &mut self.director.m_pdc);
         MsgSink::<PdcTold>::link(&mut self.s_pdc, &mut self.director.s_pdc);

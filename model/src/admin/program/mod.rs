@@ -271,7 +271,7 @@ pub mod engines {
     pub const RESET_FLOWS: fn(&mut Program) = Program::no_flows;
 }
 
-pub use uet::{ENDS as UET_ENDS, PEERS as UET_PEER_TABLE};
+pub use uet::{ENDS as UET_ENDS, EVERYBODY as UET_EVERYBODY, GONE as UET_GONE, PEERS as UET_PEER_TABLE};
 pub use virtio::{AVAIL as VQ_AVAIL, BELL as VQ_BELL, INTAKE as VQ_INTAKE, STEER as VQ_STEER, USED as VQ_USED};
 
 /// The program while it is written.

@@ -7,6 +7,9 @@ use ferric_abi::context::{PathCtx, RingCtx};
 /// Tables of the engine: peers, a `PathCtx` each, and in line 0 of the other the ring for ends (`RingCtx`).
 pub const PEERS: &str = "uet peers";
 pub const ENDS: &str = "uet ends";
+/// And whose PDCs and messages end: a word with the number of a peer, or with bit `EVERYBODY`. It is written when the peer's line does not count any more, and is answered when they have.
+pub const GONE: &str = "uet gone";
+pub const EVERYBODY: u8 = 16;
 /// Peers of a card.
 pub const UET_PEERS: u32 = 16;
 /// Words of a path that a command brings, the one that makes it count, and that of whose it is.
@@ -44,6 +47,7 @@ impl Program {
         self.users(self.pd, W, Op::Add);
         self.leave_domain();
         self.write(PEERS, COUNTS.into(), ZERO);
+        self.write(GONE, 0, ID);
         self.drain();
         for n in 0..PATH_WORDS - 1 {
             self.write(PEERS, n.into(), p(n));
@@ -56,6 +60,7 @@ impl Program {
         self.asm.bind(gone);
         self.leave_domain();
         self.write(PEERS, COUNTS.into(), ZERO);
+        self.write(GONE, 0, ID);
         self.drain();
         self.done();
     }
@@ -99,7 +104,7 @@ impl Program {
         self.done();
     }
 
-    /// With the physical function go its peers and its ring; their domains go with the function's other objects.
+    /// With the physical function go its ring, its peers and all that is under way with them: no end is written for it. Their domains go with the function's other objects, behind a drain.
     pub fn no_uet(&mut self) {
         let stays = self.asm.label();
         self.asm.branch(Op::Bne, FN, 0, stays);
@@ -111,6 +116,8 @@ impl Program {
         self.write(PEERS, COUNTS.into(), ZERO);
         self.asm.op(Op::Add, I, I, 1);
         self.asm.branch(Op::Bne, I, UET_PEERS, each);
+        self.asm.li(T, 1 << EVERYBODY);
+        self.write(GONE, 0, T);
         self.asm.bind(stays);
     }
 }

@@ -219,9 +219,9 @@ impl Bench {
         ];
         let mut kind = ControlType::CloseCommand;
         if let Some(close) = close {
-            place = close + u32::from(self.percent(30));
+            place = close + u32::from(self.percent(50));
         }
-        if self.percent(50) {
+        if self.percent(if close.is_some() { 20 } else { 50 }) {
             kind = kinds[self.below(kinds.len() as u64) as usize];
         } else if close.is_none() && self.percent(15) {
             place += 1;

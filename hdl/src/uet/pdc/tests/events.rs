@@ -95,7 +95,7 @@ impl Bench {
 
     /// No message of ours is left waiting, and all places are free in the end.
     pub fn finish(&mut self) {
-        for _ in 0..20_000 {
+        for _ in 0..200_000 {
             if self.waiting.is_empty() {
                 break;
             }

@@ -26,6 +26,7 @@ fn config() -> Config {
         life_bits: 16 - LP as u32,
         places: 13,
         share: 9,
+        peer_share: 4,
         low: 2,
         mtu: 100,
         window: WINDOW,
@@ -87,7 +88,15 @@ impl Told {
 impl Block {
     fn new(name: &str, config: &Config) -> Self {
         let mut tb = Tb::new(name, Pdc::<LP, LH>::default());
-        for (port, value) in [("window", config.window as usize), ("share", config.share), ("places", config.places), ("low", config.low), ("linger_cut", config.linger_cut.into()), ("seed", 77)] {
+        for (port, value) in [
+            ("window", config.window as usize),
+            ("share", config.share),
+            ("peer_share", config.peer_share),
+            ("places", config.places),
+            ("low", config.low),
+            ("linger_cut", config.linger_cut.into()),
+            ("seed", 77),
+        ] {
             tb.set(port, value as u64);
         }
         // The seed is taken at reset.
@@ -323,7 +332,7 @@ impl Bench {
 #[test]
 fn pdcs_live_as_the_model_says() {
     let mut bench = Bench::new("uet_pdc_test");
-    for _ in 0..14_000 {
+    for _ in 0..40_000 {
         bench.event();
         bench.settle();
     }
@@ -339,6 +348,7 @@ fn pdcs_live_as_the_model_says() {
         ("closed", Closed),
         ("lingered", Lingered),
         ("linger_cut", LingerCut),
+        ("ousted", Ousted),
         ("syn_after_close", SynAfterClose),
         ("close_again", CloseAgain),
         ("closed_by_0e", ClosedBy0e),

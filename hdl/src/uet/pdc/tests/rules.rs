@@ -93,6 +93,24 @@ fn each_side_has_its_share() {
     assert_eq!(opened, [verdict::OPENED, verdict::OPENED, verdict::FULL, verdict::FULL]);
 }
 
+/// An answer for one that is gone, or of another peer, is counted; so is no other look.
+#[test]
+fn answers_for_nobody_are_counted() {
+    let mut block = Block::new("uet_pdc_test", &config());
+    let id = block.ask(pdc_ask::POST, &[("peer", PEER)]).get("line.id");
+    let look = |block: &mut Block, id: u64, peer: u64, bare: u64, heard: u64| {
+        let verdict = block.ask(pdc_ask::LOOK, &[("id", id), ("peer", peer), ("peer_id", 9), ("bare", bare), ("heard", heard)]).get("verdict");
+        (verdict, block.stat("uet_pdc_stray"))
+    };
+    assert_eq!(look(&mut block, id, PEER, 0, 1), (verdict::DONE, 0));
+    assert_eq!(look(&mut block, id, PEER + 1, 0, 1), (verdict::NOBODY, 1));
+    assert_eq!(look(&mut block, id, PEER + 1, 1, 1), (verdict::DONE, 1));
+    assert_eq!(block.ask(pdc_ask::FAIL, &[("id", id)]).get("verdict"), verdict::FAILED);
+    assert_eq!(look(&mut block, id, PEER, 0, 1), (verdict::NOBODY, 2));
+    assert_eq!(look(&mut block, id, PEER, 1, 1), (verdict::NOBODY, 3));
+    assert_eq!(look(&mut block, id, PEER, 1, 0), (verdict::NOBODY, 3));
+}
+
 /// All lines are free after a reset of the card, and its queries read them.
 #[test]
 fn queries_read_lines_and_a_reset_frees_them() {

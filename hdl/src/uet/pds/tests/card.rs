@@ -2,7 +2,7 @@
 use crate::tb::{AxisSink, AxisSource, Fields, Sink, Source, Tb};
 use crate::uet::head::types::Note;
 use crate::uet::pdc::types::{STATS, STAT_BITS};
-use crate::uet::pds::types::{Delivered, Finished, FrameNote, Message, MessageEnd};
+use crate::uet::pds::types::{Delivered, Finished, FrameNote, Gone, Message, MessageEnd};
 use crate::uet::pds::Pds;
 use ferric_abi::uet::codes::{NackCode, ReturnCode, SesOpcode};
 use ferric_abi::wire::{ethertype, protocol, Eth, Ipv4};
@@ -44,6 +44,8 @@ pub struct Card {
     out_notes: Sink,
     ends: Sink,
     delivered: Sink,
+    ending: [Source; 2],
+    settled: bool,
     /// Own address and the other's, by line of the address table.
     lines: Vec<(u32, u32)>,
     mac: u64,
@@ -101,6 +103,7 @@ impl Card {
             ("window", config.window.into()),
             ("mpr", (config.window / config.mpr_unit).into()),
             ("share", 11),
+            ("peer_share", config.peer_share.min(15) as u64),
             ("places", 15),
             ("seed", seed | 1),
         ] {
@@ -116,6 +119,7 @@ impl Card {
         tb.set("table_en", 0);
         let (beats, notes, posts, dones) = (tb.axis_source("s", stall), tb.source("note", stall), tb.source("s_post", stall), tb.source("s_done", stall));
         let (headers, out_notes, ends, delivered) = (tb.axis_sink("m", stall), tb.sink("m_note", stall), tb.sink("m_end", stall), tb.sink("m_deliver", stall));
+        let ending = [0, 1].map(|half| tb.source(&format!("s_ending${half}"), stall));
         let (memory, written) = (vec![0; bytes], vec![0; bytes]);
         let (lines, macs, frames, data, waiting, built, tasks, incoming, codes, arrived, ended) = Default::default();
         let stats = BTreeMap::new();
@@ -129,6 +133,8 @@ impl Card {
             out_notes,
             ends,
             delivered,
+            ending,
+            settled: false,
             lines,
             mac: seed | 0x0200_0000_0000,
             macs,
@@ -199,6 +205,7 @@ impl Card {
         self.tb.set("now", self.now);
         self.tb.begin();
         let pulses = self.tb.get("pdc_stat");
+        self.settled |= self.tb.get("settled") == 1;
         self.tb.end();
         if pulses != 0 {
             (0..STAT_BITS).filter(|bit| pulses >> bit & 1 == 1).for_each(|bit| *self.stats.entry(STATS[bit]).or_insert(0) += 1);
@@ -226,6 +233,42 @@ impl Card {
             out.push(self.frame(&note, header));
         }
         out
+    }
+
+    /// A peer goes, or all do. Gives the cycles that it takes until nothing of them is left, and the frames that go out meanwhile.
+    pub fn part(&mut self, peer: Option<u64>) -> (u64, Vec<Vec<u8>>) {
+        let gone = Fields::of::<Gone>();
+        self.tb.set_wide("parted", &gone.pack(&[("on", 1), ("all", peer.is_none().into()), ("peer", peer.unwrap_or(0).into())])[..]);
+        (0..1u64 << LP).rev().for_each(|place| self.ending.iter().for_each(|half| half.push(place)));
+        let begun = self.tb.cycles();
+        let mut out = Vec::new();
+        // A packet that is delivered meanwhile would be one that had come before.
+        while self.ending.iter().any(|half| half.pending() > 0) {
+            assert!(self.tb.cycles() - begun < 50_000, "it hangs");
+            out.append(&mut self.cycle());
+        }
+        self.settled = false;
+        self.tb.set("settle", 1);
+        out.append(&mut self.cycle());
+        self.tb.set("settle", 0);
+        while !self.settled {
+            assert!(self.tb.cycles() - begun < 60_000, "it hangs");
+            out.append(&mut self.cycle());
+        }
+        // What has left the engine is put together.
+        (0..200).for_each(|_| out.append(&mut self.cycle()));
+        self.tb.set_wide("parted", &gone.pack(&[])[..]);
+        (self.tb.cycles() - begun - 200, out)
+    }
+
+    /// Nothing comes any more, of frames and of messages.
+    pub fn heard(&self) -> bool {
+        self.notes.pending() == 0 && self.posts.pending() == 0
+    }
+
+    /// Places in use.
+    pub fn used(&self) -> u64 {
+        self.tb.get("used")
     }
 
     /// It is so late.

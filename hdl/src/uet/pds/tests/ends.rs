@@ -1,9 +1,10 @@
 //! Peers that say nothing, refuse, or send what belongs to nobody: how messages and PDCs end.
-use super::card::{Card, TICK};
+use super::card::{Card, Ended, TICK};
 use super::world::{config, registers, OWN};
 use crate::uet::pds::types::why;
 use ferric_abi::uet::codes::{NackCode, PdsType, ReturnCode};
 use ferric_abi::uet::PdsNack;
+use ferric_abi::wire::{Eth, Ipv4, Udp};
 use ferric_uet::end::{End, Outlook};
 use ferric_uet::model::{Config, Mode};
 use ferric_uet::wire::{build, parse, Addresses, Carriage, Message, Pds, Ses};
@@ -176,4 +177,229 @@ fn an_idle_event_on_its_way_ends_no_rest() {
         rested += 1;
     }
     assert!(rested > 20);
+}
+
+/// Two engines and a channel that is steady.
+struct Two {
+    cards: [Card; 2],
+    now: u64,
+    /// When it comes, to whom.
+    flying: std::collections::VecDeque<(u64, usize, Vec<u8>)>,
+}
+
+const DELAY: u64 = 10;
+
+impl Two {
+    fn new<const W: usize, const K: usize, const L: usize>(config: &Config, stall: u32) -> Self {
+        let cards = [0, 1].map(|n| {
+            let mut card = Card::new::<W, K, L>(40 + n as u64, config, stall, 1 << 16);
+            OWN.iter().for_each(|pair| card.pair(pair[n], pair[1 - n], MAC));
+            card.slow = 6;
+            card
+        });
+        Self { cards, now: 0, flying: Default::default() }
+    }
+
+    fn send(&mut self, from: usize, frames: Vec<Vec<u8>>) {
+        let at = self.now + DELAY;
+        self.flying.extend(frames.into_iter().map(|frame| (at, 1 - from, frame)));
+    }
+
+    /// Ticks; gives what each end has sent.
+    fn run(&mut self, ticks: u64) -> [Vec<Vec<u8>>; 2] {
+        let mut sent = [Vec::new(), Vec::new()];
+        for _ in 0..ticks {
+            self.now += 1;
+            while self.flying.front().is_some_and(|(at, ..)| *at <= self.now) {
+                let (_, to, frame) = self.flying.pop_front().unwrap();
+                self.cards[to].receive(&frame);
+            }
+            for (n, sent) in sent.iter_mut().enumerate() {
+                let frames = self.cards[n].tick(self.now);
+                sent.extend(frames.iter().cloned());
+                self.send(n, frames);
+            }
+        }
+        sent
+    }
+
+    /// Messages of both, by both pairs and in both modes; `at` is the first one's place.
+    fn write(&mut self, at: u64, count: u64, bytes: usize) {
+        for n in 0..count {
+            for card in 0..2 {
+                let mode = if n % 3 == 2 { Mode::Rod } else { Mode::Rud };
+                let pair = OWN[(n % 2) as usize];
+                self.cards[card].write(pair[card], pair[1 - card], mode, at + n * bytes as u64, &vec![n as u8 + 1; bytes]);
+            }
+        }
+    }
+}
+
+fn sorted(ended: &[Ended]) -> Vec<Ended> {
+    let mut ended = ended.to_vec();
+    ended.sort_unstable();
+    ended
+}
+
+/// All peers of one end go while messages are under way in both directions, three times: its messages end at once, each once; of its PDCs only the places of initiators are used still, and they rest; nothing of
+/// them is sent any more but refusals; what the other has open to it ends by one of these. What is written behind it goes at once.
+fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
+    const COUNT: u64 = 6;
+    const BYTES: usize = 1500;
+    const BOUND: u64 = 16 * 2 * 150;
+    let config = Config { rto: 200, rto_max: 3, safety: 600, reap: 700, ..config() };
+    let mut two = Two::new::<W, K, L>(&config, stall);
+    let (mut early, mut late) = (0, 0);
+    for life in 0..3 {
+        let at = 20_000 * life;
+        // All PDCs are open, and the peers' ids are known.
+        two.write(at, COUNT, 60);
+        two.run(200);
+        two.cards.iter_mut().for_each(|card| assert_eq!(std::mem::take(&mut card.ended).len(), COUNT as usize));
+        two.write(at + 500, COUNT, BYTES);
+        let posted: Vec<u64> = (0..COUNT).map(|n| at + 500 + n * BYTES as u64 + 1).collect();
+        two.run(50 + 50 * life);
+        // In a card the intake lets nobody in by now, and what it had let in is heard.
+        while !two.cards[0].heard() {
+            two.run(1);
+        }
+        two.run(1);
+        let before = two.cards[0].ended.len();
+        let (cycles, frames) = two.cards[0].part(None);
+        two.send(0, frames);
+        assert!(stall > 0 || cycles < BOUND, "{cycles} cycles");
+        let ended = sorted(&two.cards[0].ended);
+        assert_eq!(ended.iter().map(|(token, ..)| *token).collect::<Vec<_>>(), posted, "each of its messages has ended, once");
+        assert!(ended.iter().all(|(_, why, code)| [(0, ReturnCode::Ok as u64), (why::GONE, 0)].contains(&(*why, *code))), "{ended:?}");
+        early += before as u64;
+        late += (two.cards[0].ended.len() - before) as u64;
+        // Places of initiators, two modes to two peers; of an earlier life some may rest still.
+        let used = two.cards[0].used();
+        assert!(if life == 0 { used == 4 } else { used <= 8 }, "{used} places");
+        // Nothing of them goes out, though semantics still answer; requests of the other are refused.
+        let [sent, _] = two.run(600);
+        for frame in &sent {
+            let parsed = parse(frame, &registers()).unwrap();
+            let Pds::Nack(nack) = parsed.pds else { panic!("it is no refusal: {parsed:?}") };
+            assert_eq!(nack.code(), NackCode::InvalidPdc as u8);
+        }
+        assert!(!sent.is_empty());
+        let theirs = sorted(&two.cards[1].ended);
+        assert_eq!(theirs.len(), posted.len(), "{theirs:?}");
+        let fine = [(0, ReturnCode::Ok as u64), (why::REFUSED, NackCode::InvalidPdc as u64)];
+        assert!(theirs.iter().all(|(_, why, code)| fine.contains(&(*why, *code))), "{theirs:?}");
+        assert!(theirs.iter().any(|(_, why, _)| *why == why::REFUSED));
+        // A PDC of the other that had nothing to do finds out by its next message.
+        two.cards.iter_mut().for_each(|card| card.ended.clear());
+        two.write(at + 15_000, COUNT, 60);
+        two.run(300);
+        assert!(two.cards[1].ended.iter().all(|(_, why, code)| fine.contains(&(*why, *code))), "{:?}", two.cards[1].ended);
+        // The next life.
+        let next = at + 10_000;
+        two.cards.iter_mut().for_each(|card| card.ended.clear());
+        two.write(next, 4, 300);
+        two.run(300);
+        for card in &two.cards {
+            assert_eq!(sorted(&card.ended), (0..4).map(|n| (next + n * 300 + 1, 0, ReturnCode::Ok as u64)).collect::<Vec<_>>());
+        }
+        two.cards.iter_mut().for_each(|card| card.ended.clear());
+    }
+    assert!(early > 0 && late > 5, "{early} ended before, {late} then");
+    two.run(config.idle + 2 * config.safety);
+    assert!(two.cards[0].free(), "a place is lost");
+}
+
+#[test]
+fn who_has_gone_leaves_nothing_behind() {
+    three_lives::<64, 8, 4>(0);
+    three_lives::<512, 64, 7>(25);
+}
+
+/// One peer goes: its messages end, and those of the others go on as if nothing were.
+#[test]
+fn one_peer_goes_and_no_other() {
+    let config = Config { rto: 200, rto_max: 3, ..config() };
+    let mut two = Two::new::<64, 8, 4>(&config, 10);
+    // All PDCs are open, and the peers' ids are known: a packet that says SYN would open one anew.
+    for (at, bytes, ticks) in [(5000, 60, 200), (0, 4000, 50)] {
+        two.cards.iter_mut().for_each(|card| card.ended.clear());
+        for (n, pair) in OWN.iter().enumerate() {
+            let at = at + 10_000 * n as u64;
+            two.cards[0].write(pair[0], pair[1], Mode::Rud, at, &vec![n as u8 + 1; bytes]);
+            two.cards[1].write(pair[1], pair[0], Mode::Rod, at, &vec![n as u8 + 1; bytes]);
+        }
+        two.run(ticks);
+    }
+    let (_, frames) = two.cards[0].part(Some(1));
+    two.send(0, frames);
+    assert_eq!(two.cards[0].ended, [(10_001, why::GONE, 0)]);
+    two.run(3000);
+    assert_eq!(two.cards[0].stats["uet_pdc_accepted"], 3);
+    let fine = ReturnCode::Ok as u64;
+    assert_eq!(sorted(&two.cards[0].ended), [(1, 0, fine), (10_001, why::GONE, 0), (20_001, 0, fine)]);
+    assert_eq!(sorted(&two.cards[1].ended), [(1, 0, fine), (10_001, why::REFUSED, NackCode::InvalidPdc as u64), (20_001, 0, fine)]);
+    for card in &two.cards {
+        assert!(card.memory[..4000].iter().all(|byte| *byte == 1) && card.memory[20_000..24_000].iter().all(|byte| *byte == 3));
+    }
+}
+
+/// Messages that no PDC has yet end, too: one finds no place, and others wait behind it.
+#[test]
+fn messages_that_wait_end_with_their_peers() {
+    let mut card = card(&Config { rto: 2000, ..config() });
+    card.tb.set("places", 1);
+    for n in 0..5 {
+        let pair = OWN[n as usize % 2];
+        card.write(pair[0], pair[1], Mode::Rud, 1000 * n, &[1; 60]);
+    }
+    (1..50).for_each(|now| drop(card.tick(now)));
+    assert!(card.ended.is_empty() && card.used() == 1 && !card.heard());
+    card.part(None);
+    // They are in front of the engine here, since the bench has no flush.
+    assert!(card.heard());
+    assert_eq!(sorted(&card.ended), [1, 1001, 2001, 3001, 4001].map(|token| (token, why::GONE, 0)));
+    assert_eq!(card.used(), 1, "the place that rests");
+}
+
+/// A peer that opens one PDC after another, each of which keeps responses that nobody clears: it has one at a time, and what those before it kept is forgotten, so that there are places for the responses of others.
+#[test]
+fn what_makes_room_for_its_peers_next_keeps_nothing() {
+    const PDCS: u16 = 40;
+    const TICKS: u64 = 80;
+    const SPDCID: usize = Eth::BYTES + Ipv4::BYTES + Udp::BYTES + 8;
+    let config = Config { peer_share: 1, ..config() };
+    let mut one = card(&config);
+    one.write(OWN[0][0], OWN[0][1], Mode::Rud, 0, &[1; 2500]);
+    one.write(OWN[1][0], OWN[1][1], Mode::Rud, 3000, &[2; 750]);
+    let frames: Vec<Vec<u8>> = (1..100).flat_map(|now| one.tick(now)).collect();
+    let of = |pair: usize| frames.iter().filter(move |frame| parse(frame, &registers()).unwrap().carriage.addresses.source() == OWN[pair][0].into());
+    let mut target = Card::new::<64, 8, 4>(2, &config, 0, 1 << 16);
+    OWN.iter().for_each(|pair| target.pair(pair[1], pair[0], MAC));
+    target.codes.insert(0, ReturnCode::BadAddress as u64);
+    // What asks for a clear has no response; nothing is refused.
+    let code = |frame: &Vec<u8>| match (parse(frame, &registers()).unwrap().pds, parse(frame, &registers()).unwrap().ses) {
+        (_, Ses::Response(response)) => response.code(),
+        (Pds::Control(_), _) => ReturnCode::Ok as u8,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(0).count(), 10);
+    let mut kept = 0;
+    for id in 1..=PDCS {
+        for frame in of(0) {
+            let mut frame = frame.clone();
+            frame[SPDCID..SPDCID + 2].copy_from_slice(&id.to_be_bytes());
+            target.receive(&frame);
+        }
+        let now = TICKS * u64::from(id);
+        let bad = (now..now + TICKS).flat_map(|now| target.tick(now)).filter(|frame| code(frame) == ReturnCode::BadAddress as u8).count();
+        assert!(bad > 0 && target.used() == 1 && target.heard());
+        kept += bad;
+    }
+    assert!(kept > 100, "{kept}");
+    assert_eq!((target.stats["uet_pdc_ousted"], target.stats["uet_pdc_failed"]), (u64::from(PDCS) - 1, u64::from(PDCS) - 1));
+    // Three packets of another, two of which are not the oldest of their PDC.
+    of(1).for_each(|frame| target.receive(frame));
+    let answers: Vec<Vec<u8>> = (8000..8100).flat_map(|now| target.tick(now)).collect();
+    assert!(!answers.is_empty() && answers.iter().all(|frame| code(frame) == ReturnCode::Ok as u8), "no refusal");
+    assert_eq!((target.used(), target.memory[3000..3750] == [2; 750]), (2, true));
 }
