@@ -6,13 +6,13 @@ mod networks;
 #[path = "local/one_vni.rs"]
 mod one_vni;
 
-use ferric_abi::codes::WrOpcode;
+use ferric_abi::codes::{AdminStatus, WrOpcode};
 use ferric_abi::context::TunnelCounts;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::switch::{FlowTables, Sender};
 use ferric_driver::types::{Mac, Mtu, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::{GRH_BYTES, MULTICAST_QPN};
-use ferric_driver::{Access, Address, AddressHandle, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, Source, Start, TunnelConfig};
+use ferric_driver::{Access, Address, AddressHandle, CompletionQueue, CqeStatus, DatagramRequest, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, Source, Start, TunnelConfig};
 use ferric_hdl::card::counters;
 use ferric_sim::{Body, CardConfig, WorldConfig};
 use ferric_tests::pair::{together, Host, Pair};
@@ -306,6 +306,41 @@ fn a_neighbour_says_that_it_is_the_router() {
     assert!(counts(&pair).local() > before.local() && talk.cqs[1].poll().is_none());
     thief.clear_station(3).unwrap();
     talk.heard(&pair);
+}
+
+/// Off the wire it is the same: a verified function neither draws the frames of an address that it may not have, nor does it keep the address from the function whose it is.
+#[test]
+fn a_neighbour_has_taken_an_address_first() {
+    let pair = pair(64);
+    let ctx = |f: usize| &pair.of(f)[0].ctx;
+    let mine = Mac([2, 0, 0, 0, 0xaa, 1]);
+    let [mut raw_queue, mut peer] = [raw(&pair.hosts[0]).unwrap().listening(), raw(&pair.hosts[1]).unwrap()];
+    let frame = [&mine.0[..], &pair.of(1)[1].mac().0, &[0x88, 0xb5], &[3; 60]].concat();
+    let mut heard = || {
+        let strangers = count(&pair, "rx.rx_other_station");
+        peer.send(&pair, &frame);
+        pair.world().run(SETTLED);
+        (raw_queue.heard().len(), count(&pair, "rx.rx_other_station") - strangers)
+    };
+    let in_use = |refused| matches!(refused, Err(Error::Admin { status: AdminStatus::InUse, .. }));
+    assert_eq!(heard(), (0, 1), "nobody has the address");
+    ctx(2).set_station(3, mine).unwrap();
+    assert_eq!(heard(), (1, 0), "function 2 is not verified");
+    assert!(in_use(ctx(1).set_station(3, mine)));
+    let mut tables = FlowTables::open(ctx(0)).unwrap();
+    let only = |mac: Mac| Sender { macs: vec![mac], roce: true, any_ip: true, ..Default::default() };
+    tables.set_sender(ctx(0), 2, Some(&only(pair.of(2)[0].mac()))).unwrap();
+    assert_eq!(heard(), (0, 1), "it may not have it");
+    // Whose it is takes it, and answers for it.
+    let both = Sender { macs: vec![pair.of(1)[0].mac(), mine], roce: true, any_ip: true, ..Default::default() };
+    tables.set_sender(ctx(0), 1, Some(&both)).unwrap();
+    ctx(1).set_station(3, mine).unwrap();
+    ctx(1).set_address(3, Address { ip: "10.7.7.7".parse().unwrap(), mac: mine, vlan: None }).unwrap();
+    assert_eq!(heard(), (1, 0));
+    assert_eq!(pair.of(1)[1].ctx.resolve(0, "10.7.7.7".parse().unwrap()).unwrap(), mine);
+    // It counts: nobody else takes it now, not even who may have it.
+    tables.set_sender(ctx(0), 2, Some(&only(mine))).unwrap();
+    assert!(in_use(ctx(2).set_station(2, mine)));
 }
 
 /// A function in a tunnel reaches itself in its network, and nobody of the card outside of it, nor do they reach it: what they send goes to the wire.

@@ -112,7 +112,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     .sized()
     .waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
-    a.instance("stations", Stations::<ND, LD>::default).waits(net::station::WAITS);
+    a.instance("stations", Stations::<ND, LD, NF>::default).waits(net::station::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
     a.instance("cells", CellBuffer::<W, K>::default).waits(net::cells::WAITS);
     a.register::<Bit>("reset_q", "reset");
@@ -210,6 +210,8 @@ fn wires(a: &mut Assembly, stations: usize) {
         .iter()
         .for_each(|port| a.optional(port));
     (0..stations).for_each(|n| a.optional(&format!("stations.macs[{n}]")));
+    // Without the engine that verifies what functions send, they may all have the addresses that they say.
+    (0..stations / STATIONS as usize).for_each(|f| a.optional(&format!("stations.senders[{f}]")));
     // For pause frames.
     a.optional("cells.free_count");
     ["look", "round"].iter().for_each(|signal| a.optional(&format!("egress.{signal}")));

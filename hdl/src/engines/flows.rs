@@ -52,6 +52,6 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.link(TO_THE_WIRE, wire::GUARD, "guard.s", "guard.m");
     a.join("flow_program.asked", "guard.asked");
     a.join("guard.count", "flow_program.sent");
-    (0..NF).for_each(|f| a.optional(&format!("guard.each[{f}]")));
+    a.join_each(NF, "guard.each[*]", "stations.senders[*]");
     a.table(space::FLOW, "flow_program");
 }

@@ -18,21 +18,15 @@ pub const LOCAL: Engine = Engine {
     doorbells: &[],
     commands: &[],
     reset: None,
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, ND, LD>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, ND, LD>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `NF`: functions; `ND`, `LD`: MAC addresses of all of them, and log2 of that.
-fn lines<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize>(a: &mut Assembly) {
-    a.instance("depart", Depart::<W, K, NF, ND, LD>::default).waits(DEPART_WAITS);
+/// `W`, `K`: data path bits and bytes. `ND`, `LD`: MAC addresses of all functions, and log2 of that.
+fn lines<const W: usize, const K: usize, const ND: usize, const LD: usize>(a: &mut Assembly) {
+    a.instance("depart", Depart::<W, K, ND, LD>::default).waits(DEPART_WAITS);
     a.instance("arrive", Arrive::<W, K>::default).waits(ARRIVE_WAITS);
     a.join_each(ND, "stations.macs[*]", "depart.macs[*]");
     a.join("tunnel.networks", "depart.networks");
-    // Without the engine that verifies what functions send, they may all have the addresses that they say.
-    if a.instances.iter().any(|i| i.name == "guard") {
-        a.join_each(NF, "guard.each[*]", "depart.senders[*]");
-    } else {
-        (0..NF).for_each(|f| a.optional(&format!("depart.senders[{f}]")));
-    }
     a.link(BEGINS, wire::LOCAL_OUT, "depart.begins", "depart.m_begins");
     a.link(SENDERS, wire::LOCAL_OUT, "depart.begins_function", "depart.m_function");
     a.link(TO_THE_WIRE, wire::LOCAL_OUT, "depart.s", "depart.m");

@@ -17,7 +17,7 @@ pub mod queues;
 mod sight;
 pub mod tcam;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod verify;
 pub mod wrap;
 

@@ -2,10 +2,20 @@
 //! promiscuous mode everything).
 
 use super::networks::{Network, Through};
+use ferric_abi::context::{SenderCtx, StationCtx};
 use ferric_abi::csr::STATIONS;
 
 /// Where MAC control frames go (annex 31B.1).
 const PAUSE: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+
+/// Which of the functions' addresses count, by line, as many of each function as of any other. `senders`: what each function may send, as far as anybody has said so: one that is verified has no other addresses than those that it may send from.
+pub fn counting(said: &[StationCtx], senders: &[SenderCtx]) -> Vec<StationCtx> {
+    let may = |line: usize, mac: u64| {
+        let counts = |may: &SenderCtx| [may.mac0(), may.mac1(), may.mac2(), may.mac3()].iter().enumerate().any(|(n, own)| may.have() >> n & 1 == 1 && *own == mac);
+        senders.get(line / STATIONS as usize).is_none_or(|may| !may.on() || counts(may))
+    };
+    said.iter().enumerate().map(|(line, station)| station.with_valid(station.valid() && may(line, station.mac()))).collect()
+}
 
 /// What a card listens to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,5 +51,23 @@ impl Listening {
         // MAC control frames end in the MAC (clause 31): they are nobody's, not even a promiscuous queue pair's.
         let own = || self.own.iter().enumerate().any(|(line, mac)| *mac == Some(destination) && network.has((line / STATIONS as usize) as u16));
         destination == PAUSE || !(group || (self.promiscuous && network.has(0)) || own())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_verified_has_what_he_may_have() {
+        let said: Vec<_> = (0..12u64).map(|n| StationCtx::default().with_mac(0x0200_0000_0000 | n).with_valid(n != 7)).collect();
+        let may = |on, have| SenderCtx::default().with_on(on).with_mac1(0x0200_0000_0005).with_mac3(0x0200_0000_0008).with_have(have);
+        let lines = |senders: &[SenderCtx]| counting(&said, senders).iter().enumerate().filter(|(_, station)| station.valid()).map(|(n, _)| n).collect::<Vec<_>>();
+        let all = [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11];
+        assert_eq!(lines(&[]), all);
+        assert_eq!(lines(&[may(false, 15); 3]), all, "nobody is verified");
+        assert_eq!(lines(&[may(false, 0), may(true, 15)]), [0, 1, 2, 3, 5, 8, 9, 10, 11], "of function 1 one address; the last is another's");
+        assert_eq!(lines(&[may(false, 0), may(true, 2), may(true, 2)]), [0, 1, 2, 3, 5]);
+        assert_eq!(lines(&[may(true, 15), may(true, 13), may(true, 8)]), [8]);
     }
 }

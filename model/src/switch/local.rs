@@ -1,7 +1,7 @@
 //! Frames that functions send: who on the card itself gets them.
 
 use crate::net::networks::{Networks, Through, NOBODY};
-use ferric_abi::context::{SenderCtx, StationCtx};
+use ferric_abi::context::StationCtx;
 
 /// Of which network a frame is that goes to functions of the card: what goes with it there ([`Through::read`]), of a frame through no tunnel 0 or [`NOBODY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,12 @@ pub enum Way {
     Local(Network),
 }
 
-/// Where a frame to the MAC address `to` (first byte highest) goes that `function` sends. `stations`: the addresses, as many of each function as of any other. `networks`: who is in which network. `senders`: what each may send, as far as anybody has said so: one that is verified has no other addresses than those that it may send from. Of an address that two have the lower line counts.
-pub fn way(to: u64, function: u16, stations: &[StationCtx], networks: &Networks, senders: &[SenderCtx]) -> Way {
+/// Where a frame to the MAC address `to` (first byte highest) goes that `function` sends. `stations`: the addresses that count (see [`crate::net::stations::counting`]), as many of each function as of any other. `networks`: who is in which network. Of an address that two have the lower line counts.
+pub fn way(to: u64, function: u16, stations: &[StationCtx], networks: &Networks) -> Way {
     let each = ferric_abi::csr::STATIONS as usize;
     let within = |f: usize| networks.get(f as u16) == networks.get(function);
-    let rightly = |f: usize| senders.get(f).is_none_or(|may| !may.on() || [may.mac0(), may.mac1(), may.mac2(), may.mac3()].iter().enumerate().any(|(n, mac)| may.have() >> n & 1 == 1 && *mac == to));
     let group = to >> 40 & 1 == 1;
-    let found = stations.iter().enumerate().find(|(n, station)| station.valid() && station.mac() == to && within(n / each) && rightly(n / each)).map(|(n, _)| (n / each) as u16);
+    let found = stations.iter().enumerate().find(|(n, station)| station.valid() && station.mac() == to && within(n / each)).map(|(n, _)| (n / each) as u16);
     let through = match (networks.get(function), found) {
         (None, _) => Through::None,
         (_, Some(f)) => Through::Only(f),
@@ -58,7 +57,7 @@ mod tests {
     #[test]
     fn networks_are_kept_apart() {
         let plain = Network { tunnel: false, function: 0 };
-        let way = |to: u64, function, tunnels| way(to, function, &stations(), &Networks::apart(tunnels), &[]);
+        let way = |to: u64, function, tunnels| way(to, function, &stations(), &Networks::apart(tunnels));
         assert_eq!(way(0x0200_0000_0004, 0, 0), Way::Local(plain), "function 1's");
         assert_eq!(way(0x0200_0000_0000, 0, 0), Way::Local(plain), "its own");
         assert_eq!(way(0x0200_0000_0007, 0, 0), Way::Wire, "nobody's");
@@ -69,17 +68,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_verified_has_what_he_may_have() {
-        let may = |have: u8| [SenderCtx::default(), SenderCtx::default().with_on(true).with_mac1(0x0200_0000_0005).with_have(have)];
-        let way = |to: u64, have| way(to, 0, &stations(), &Networks::default(), &may(have));
-        let plain = Way::Local(Network { tunnel: false, function: 0 });
-        assert_eq!([way(0x0200_0000_0005, 2), way(0x0200_0000_0005, 13), way(0x0200_0000_0004, 15)], [plain, Way::Wire, Way::Wire]);
-        assert_eq!([way(0x0200_0000_0001, 0), way(0x0200_0000_0009, 0)], [plain; 2], "others are not");
-    }
-
-    #[test]
     fn groups_get_copies() {
-        let broadcast = |function, tunnels| way(0xffff_ffff_ffff, function, &stations(), &Networks::apart(tunnels), &[]);
+        let broadcast = |function, tunnels| way(0xffff_ffff_ffff, function, &stations(), &Networks::apart(tunnels));
         assert_eq!(broadcast(1, 0), Way::Both(Network { tunnel: false, function: 0 }));
         assert_eq!(broadcast(0, 0), Way::Both(Network { tunnel: false, function: NOBODY }), "not to the sender's raw queue pair");
         assert_eq!(broadcast(1, 0b10), Way::Both(Network { tunnel: true, function: Through::Looped(1).bits() }));
@@ -90,7 +80,7 @@ mod tests {
     #[test]
     fn whoever_is_in_one_network_reaches_the_other() {
         let networks = Networks::apart(0b10).join(2, 1);
-        let way = |to: u64, function| way(to, function, &stations(), &networks, &[]);
+        let way = |to: u64, function| way(to, function, &stations(), &networks);
         let only = |f: u16| Way::Local(Network { tunnel: true, function: f });
         assert_eq!([way(0x0200_0000_0008, 1), way(0x0200_0000_0004, 2), way(0x0200_0000_0009, 2)], [only(2), only(1), only(2)]);
         assert_eq!([way(0x0200_0000_0000, 1), way(0x0200_0000_000c, 2), way(0x0200_0000_0004, 0), way(0x0200_0000_0008, 3)], [Way::Wire; 4]);

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 use ferric_model::net::stations as model;
+mod rightful;
 #[cfg(test)]
 mod tests;
 
@@ -12,10 +13,11 @@ use crate::net::within::{Within, NETWORKS};
 use crate::prim::arb::{BinToOneHot, FirstSet, OneHotToBin};
 use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
-use crate::records::StationCtx;
+use crate::records::{SenderCtx, StationCtx};
 use ferric_abi::csr;
 use ferric_abi::wire::PAUSE_ADDRESS;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use rightful::Rightful;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -32,11 +34,13 @@ const GROUP: usize = 40;
 /// Bits of SET_PORT's word.
 const RAW: usize = csr::PORT_RAW.ilog2() as usize;
 const PROMISCUOUS: usize = csr::PORT_PROMISCUOUS.ilog2() as usize;
+/// log2 of the addresses of a function.
+const LG_STATIONS: usize = csr::STATIONS.ilog2() as usize;
 
-/// Compares each destination with all of the functions' `N` = 2^`LN` addresses, one destination per cycle.
+/// Compares each destination with all of the `N` = 2^`LN` addresses of `NF` functions, one destination per cycle.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(1 << LN == N && csr::STATIONS == 4)]
-pub struct Stations<const N: usize, const LN: usize> {
+#[demand(1 << LN == N)]
+pub struct Stations<const N: usize, const LN: usize, const NF: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; no function has an address any more, and for `N` cycles the control bus waits.
     pub reset: Signal<In, Bit>,
@@ -51,21 +55,29 @@ pub struct Stations<const N: usize, const LN: usize> {
     pub owned: Signal<Out, Bit>,
     /// Three cycles after `dmac`: no function wants the frame.
     pub other: Signal<Out, Bit>,
-    /// Each function's addresses, as they stand.
+    /// What each function may send: one that is verified has no other addresses than those, whatever it says.
+    pub senders: [Signal<In, SenderCtx>; NF],
+    /// Each function's addresses, as they stand; valid if they count.
     pub macs: [Signal<Out, StationCtx>; N],
     /// The admin engine's word of SET_PORT.
     pub port: Signal<In, Bits<32>>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     ctl: CtlLine<StationCtx, LN>,
-    /// What the control bus reads; the registers say the same.
+    /// What the control bus reads, and what is looked at; the registers say the same.
     lines: RamAsync<StationCtx, LN>,
+    looked_at: RamAsync<StationCtx, LN>,
+    rightful: Rightful<N, LN, NF>,
+    barred: Signal<Local, Bits<N>>,
+    asked: Signal<Local, Bits<N>>,
+    kept: Signal<Local, StationCtx>,
     addresses: [DFF<Bits<48>>; N],
     live: [DFF<Bit>; N],
     stored: BinToOneHot<N, LN>,
     stores: Signal<Local, Bits<N>>,
     clearing: DFF<Bit>,
     sweep: DFF<Bits<LN>>,
+    counts: Signal<Local, Bit>,
     shown: Signal<Local, StationCtx>,
     same: Gather<N>,
     within: Within,
@@ -85,18 +97,23 @@ pub struct Stations<const N: usize, const LN: usize> {
 }
 
 #[kernel]
-impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
+impl<const N: usize, const LN: usize, const NF: usize> Logic for Stations<N, LN, NF> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, clearing, sweep, hits, group, promiscuous, control, other1, other2);
-        clock!(self, clock, ctl, lines);
+        clock!(self, clock, ctl, lines, looked_at, rightful);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
 
+        self.barred.next = self.rightful.barred.val();
         // The table, a word at a time.
         self.lines.read_addr.next = self.ctl.addr.val();
-        self.ctl.row.next = self.lines.read_data.val();
+        // Of an address that does not count the control bus hears that there is none: whoever may have it takes it.
+        self.kept.next = self.lines.read_data.val();
+        self.asked.next = self.barred.val() >> self.ctl.addr.val();
+        self.kept.next.valid = self.lines.read_data.val().valid & !self.asked.val().get_bit(0);
+        self.ctl.row.next = self.kept.val();
         self.ctl.row_valid.next = self.ctl.req.val() & !self.clearing.q.val();
         self.stored.x.next = self.ctl.addr.val();
         self.stored.en.next = self.ctl.done.val() & self.ctl.we.val();
@@ -110,6 +127,15 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
             self.lines.write_data.next = self.nobody.val();
             self.sweep.d.next = self.sweep.q.val() + 1;
             self.clearing.d.next = !self.sweep.q.val().all();
+        }
+        self.looked_at.write_en.next = self.lines.write_en.val();
+        self.looked_at.write_addr.next = self.lines.write_addr.val();
+        self.looked_at.write_data.next = self.lines.write_data.val();
+        self.looked_at.read_addr.next = self.rightful.at.val();
+        self.rightful.row.next = self.looked_at.read_data.val();
+        self.rightful.stores.next = self.stores.val();
+        for f in 0..NF {
+            self.rightful.senders[f].next = self.senders[f].val();
         }
 
         self.within.network.next = self.network.val();
@@ -129,9 +155,10 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
             }
             self.shown.next = self.nobody.val();
             self.shown.next.mac = self.addresses[i].q.val();
-            self.shown.next.valid = self.live[i].q.val();
+            self.counts.next = self.live[i].q.val() & !self.barred.val().get_bit(i);
+            self.shown.next.valid = self.counts.val();
             self.macs[i].next = self.shown.val();
-            self.same.x[i].next = self.live[i].q.val() & (self.addresses[i].q.val() == self.dmac.val()) & self.within.reached.val().get_bit(i >> 2);
+            self.same.x[i].next = self.counts.val() & (self.addresses[i].q.val() == self.dmac.val()) & self.within.reached.val().get_bit(i >> LG_STATIONS);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.val().get_bit(GROUP);

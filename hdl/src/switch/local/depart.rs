@@ -5,7 +5,7 @@ use crate::msg::{Network, SentBy};
 use crate::net::within::{Within, NETWORKS};
 use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::pack::{permutation, BePick, Gather};
-use crate::records::{SenderCtx, StationCtx};
+use crate::records::StationCtx;
 use crate::stream::{AxisFifo, MsgFifo};
 use crate::switch::wrap::whose::Whose;
 use ferric_abi::wire;
@@ -57,10 +57,10 @@ struct Fate {
     origin: SentBy,
 }
 
-/// Compares the destination of each frame that leaves with the `ND` = 2^`LD` MAC addresses of `NF` functions.
+/// Compares the destination of each frame that leaves with the `ND` = 2^`LD` MAC addresses of all functions.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(STATS.len() == EVENTS && ND == NF << LG_STATIONS && ND == 1 << LD && LD <= 8)]
-pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize> {
+#[demand(STATS.len() == EVENTS && ND == 1 << LD && LD <= 8)]
+pub struct Depart<const W: usize, const K: usize, const ND: usize, const LD: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten.
     pub reset: Signal<In, Bit>,
@@ -78,11 +78,9 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     pub origin: Signal<Out, SentBy>,
     /// There is room for the longest frame, and some beats of the one before.
     pub room: Signal<In, Bit>,
-    /// The functions' addresses, and which network each is in. They may change at any time.
+    /// The functions' addresses that count, and which network each is in. They may change at any time.
     pub macs: [Signal<In, StationCtx>; ND],
     pub networks: Signal<In, Bits<NETWORKS>>,
-    /// What each function may send: one that is verified has no other addresses than those, whatever it says.
-    pub senders: [Signal<In, SenderCtx>; NF],
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<4>>,
     beats: AxisFifo<W, K, LG_BEATS>,
@@ -100,8 +98,6 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
     /// Of the sender's network.
     within: Within,
     asker: Signal<Local, Network>,
-    may: Signal<Local, SenderCtx>,
-    rightly: Gather<NF>,
     station: Signal<Local, StationCtx>,
     same: Gather<ND>,
     hits: DFF<Bits<ND>>,
@@ -140,7 +136,7 @@ pub struct Depart<const W: usize, const K: usize, const NF: usize, const ND: usi
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD: usize> Logic for Depart<W, K, NF, ND, LD> {
+impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for Depart<W, K, ND, LD> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, called, known, going, gives, drops, patience);
@@ -161,15 +157,7 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD:
         self.whose.begins.next = self.begins.val();
         self.whose.sender.next = self.begins_function.val();
         self.whose.whole.next = self.asks.q.val();
-        // Who has the address: functions of the sender's network, and such as may have it.
-        for i in 0..NF {
-            self.may.next = self.senders[i].val();
-            self.rightly.x[i].next = !self.may.val().on
-                | (self.may.val().have.get_bit(0) & (self.may.val().mac0 == self.dmac.q.val()))
-                | (self.may.val().have.get_bit(1) & (self.may.val().mac1 == self.dmac.q.val()))
-                | (self.may.val().have.get_bit(2) & (self.may.val().mac2 == self.dmac.q.val()))
-                | (self.may.val().have.get_bit(3) & (self.may.val().mac3 == self.dmac.q.val()));
-        }
+        // Who has the address: functions of the sender's network.
         self.sender.next = self.whose.first.val();
         self.shifted.next = self.networks.val() >> (bit_cast::<9, 6>(self.sender.val()) << LG_EACH);
         self.asker.next.tunnel = self.shifted.val().get_bit(HAS);
@@ -178,8 +166,7 @@ impl<const W: usize, const K: usize, const NF: usize, const ND: usize, const LD:
         self.within.networks.next = self.networks.val();
         for i in 0..ND {
             self.station.next = self.macs[i].val();
-            self.same.x[i].next =
-                self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.reached.val().get_bit(i >> LG_STATIONS) & self.rightly.y.val().get_bit(i >> LG_STATIONS);
+            self.same.x[i].next = self.station.val().valid & (self.station.val().mac == self.dmac.q.val()) & self.within.reached.val().get_bit(i >> LG_STATIONS);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.q.val().get_bit(GROUP);

@@ -5,7 +5,7 @@ use super::{network, sender, shown, Sender};
 use crate::net::within::testing::{some, words as networks_words};
 use crate::switch::testing::{mac, words};
 use crate::tb::{AxisSink, AxisSource, Rng, Tb};
-use ferric_abi::context::{SenderCtx, StationCtx};
+use ferric_abi::context::StationCtx;
 use ferric_model::net::networks::Networks;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,6 @@ struct Bench<const W: usize, const K: usize> {
     sink: AxisSink,
     stations: [StationCtx; ND],
     networks: Networks,
-    senders: [SenderCtx; NF],
     /// Beginnings of frames that were shown for the wire.
     begun: VecDeque<u64>,
     local: Vec<(Vec<u8>, Network, Sender)>,
@@ -35,11 +34,11 @@ struct Bench<const W: usize, const K: usize> {
 
 impl<const W: usize, const K: usize> Bench<W, K> {
     fn new(stalls: [u32; 2], seed: u64) -> Self {
-        let mut tb = Tb::with_seed(&format!("depart{W}"), Depart::<W, K, NF, ND, 4>::default(), seed);
+        let mut tb = Tb::with_seed(&format!("depart{W}"), Depart::<W, K, ND, 4>::default(), seed);
         let (source, sink) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
         tb.set("m_local$ready", 1);
         let (begun, local, now, stat) = Default::default();
-        Bench { tb, source, sink, stations: [StationCtx::default(); ND], networks: Networks::default(), senders: [SenderCtx::default(); NF], begun, local, now, stat, roomy: 100, room: true }
+        Bench { tb, source, sink, stations: [StationCtx::default(); ND], networks: Networks::default(), begun, local, now, stat, roomy: 100, room: true }
     }
 
     fn cycle(&mut self) {
@@ -63,16 +62,13 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
     }
 
-    /// Other addresses, tunnels and rights; nothing is under way.
-    fn set(&mut self, stations: [StationCtx; ND], networks: Networks, senders: [SenderCtx; NF]) {
-        for (f, may) in senders.iter().enumerate() {
-            self.tb.set_wide(&format!("senders${f}"), &words(&may.0)[..]);
-        }
+    /// Other addresses and tunnels; nothing is under way.
+    fn set(&mut self, stations: [StationCtx; ND], networks: Networks) {
         for (n, station) in stations.iter().enumerate() {
             self.tb.set_wide(&format!("macs${n}"), &words(&station.0)[..]);
         }
         self.tb.set_wide("networks", networks_words(&networks));
-        (self.stations, self.networks, self.senders) = (stations, networks, senders);
+        (self.stations, self.networks) = (stations, networks);
     }
 
     fn begin(&mut self, function: u16) {
@@ -84,7 +80,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
 
     fn way(&self, function: u16, frame: &[u8]) -> Way {
         let to = frame[..6].iter().fold(0, |to, byte| to << 8 | u64::from(*byte));
-        way(to, function, &self.stations, &self.networks, &self.senders)
+        way(to, function, &self.stations, &self.networks)
     }
 
     /// Sends these and waits until `out` frames have left for the wire and nothing moves any more.
@@ -106,13 +102,6 @@ impl<const W: usize, const K: usize> Bench<W, K> {
 fn any_station(rng: &mut Rng) -> StationCtx {
     // A few addresses, so that several functions have the same one and others nearly the same; those of groups, too.
     StationCtx::default().with_mac(0x0200_0000_0000 | [0, 1, 1 << 8, 1 << 40, 1 << 47][rng.below(5) as usize] | rng.below(4) << 16).with_valid(rng.percent(70))
-}
-
-/// What a function may send: of most nobody has said anything; addresses are those that functions say they have.
-fn any_sender(rng: &mut Rng) -> SenderCtx {
-    let mut mac = || any_station(rng).mac();
-    let may = SenderCtx::default().with_mac0(mac()).with_mac1(mac()).with_mac2(mac()).with_mac3(mac());
-    may.with_have(rng.below(16) as u8).with_on(rng.percent(40))
 }
 
 fn any_frame<const W: usize, const K: usize>(b: &mut Bench<W, K>) -> (u16, Vec<u8>) {
@@ -137,9 +126,8 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u6
         let rng = b.tb.rng();
         let stations = std::array::from_fn(|_| any_station(rng));
         let tunnels = if rng.percent(30) { 0 } else { rng.below(1 << NF) };
-        let senders = std::array::from_fn(|_| any_sender(rng));
         let networks = some(rng, NF as u16, tunnels);
-        b.set(stations, networks, senders);
+        b.set(stations, networks);
         let frames: Vec<_> = (0..b.tb.rng().range(1, 40)).map(|_| any_frame(&mut b)).collect();
         let ways: Vec<Way> = frames.iter().map(|(function, frame)| b.way(*function, frame)).collect();
         let wire: Vec<_> = frames.iter().zip(&ways).filter(|(_, way)| !matches!(way, Way::Local(_))).map(|(frame, _)| frame.clone()).collect();
@@ -187,7 +175,7 @@ fn no_room_holds_nobody_for_ever() {
     let mut b = Bench::<512, 64>::new([0, 0], 5);
     let mut stations = [StationCtx::default(); ND];
     stations[5] = StationCtx::default().with_mac(7).with_valid(true);
-    b.set(stations, Networks::default(), [SenderCtx::default(); NF]);
+    b.set(stations, Networks::default());
     b.roomy = 0;
     let mut frame = |to: u64, bytes: usize| [&mac(to)[..], &b.tb.rng().bytes(bytes)].concat();
     let frames = [(0, frame(7, 200)), (0, frame(9, 100)), (2, frame(0xffff_ffff_ffff, 300)), (1, frame(7, 60)), (1, frame(8, 60))];
@@ -209,7 +197,7 @@ fn patience_begins_anew_with_each_frame() {
     let mut b = Bench::<64, 8>::new([0, 0], 6);
     let mut stations = [StationCtx::default(); ND];
     stations[0] = StationCtx::default().with_mac(7).with_valid(true);
-    b.set(stations, Networks::default(), [SenderCtx::default(); NF]);
+    b.set(stations, Networks::default());
     for n in 0..3 {
         b.roomy = 0;
         let frame = [&mac(7)[..], &b.tb.rng().bytes(60)].concat();
