@@ -5,6 +5,7 @@ use ferric_driver::{Access, Config, Context, MemoryRegion, Pd, UetEnd, UetEnds, 
 use ferric_hdl::card::Card;
 use ferric_sim::trace::Kind;
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
+use ferric_tests::uet::hostile::{run, Plan, REJECTS};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -145,6 +146,15 @@ fn forged(kind: usize, n: u64, good: &[u8], keys: &[(u64, u32)]) -> Vec<u8> {
             other(&with(&frame, SES + 24, &u64::from(rkey).to_be_bytes()))
         }
     }
+}
+
+/// A short form of `./scripts/soak hostile --uet`.
+#[test]
+fn mutated_frames_are_each_counted_and_the_good_pair_goes_on() {
+    let outcome = run(Plan { seed: 1, frames: 2000, width: 64, pace: 200, limits: false }).unwrap();
+    let missing: Vec<_> = REJECTS.iter().filter(|name| !outcome.counted.contains_key(**name)).collect();
+    assert!(missing.is_empty(), "never counted: {missing:?}");
+    assert!(outcome.messages > 1000, "{} good messages", outcome.messages);
 }
 
 #[test]
