@@ -5,6 +5,7 @@ pub mod good;
 pub mod hostile;
 pub mod judge;
 pub mod pools;
+pub mod replay;
 
 use crate::pair::Error;
 use ferric_driver::types::{Mac, Path};
