@@ -4,8 +4,10 @@ pub mod forge;
 pub mod good;
 pub mod hostile;
 pub mod judge;
+pub mod plot;
 pub mod pools;
 pub mod replay;
+pub mod street;
 
 use crate::pair::Error;
 use ferric_driver::types::{Mac, Path};
