@@ -23,8 +23,17 @@ pub struct Plan {
     pub width: usize,
     /// Cycles from one frame to the next.
     pub pace: u64,
-    /// Also what the card does not withstand, as docs/uet.md says.
-    pub limits: bool,
+    /// Also something that the card does not withstand.
+    pub limit: Option<Limit>,
+}
+
+/// What the card does not withstand (docs/uet.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Several peers open as many PDCs as they may, and with those of good peers the pool is full.
+    Crowd,
+    /// A peer wants to be closed and does not answer the close, and the next message to it waits, with all behind it.
+    Close,
 }
 
 /// What came of it.
@@ -233,12 +242,12 @@ fn mine_of(name: &str) -> bool {
     matches!(name, "uet.uet_frames" | "uet.uet_bad_ip" | "uet.uet_stranger")
 }
 
-/// What the card does not withstand: several peers open as many PDCs as they may, and with those of good peers the pool is full; a peer wants to be closed and does not answer the close, and the next message to it waits, with all behind it.
-fn beyond(peer: usize, parsed: &Parsed) -> bool {
+/// Which of the limits an accepted packet of a peer is about, if of any.
+fn limit(peer: usize, parsed: &Parsed) -> Option<Limit> {
     match parsed.pds {
-        Pds::Request(head, _) => peer > 1 && head.syn(),
-        Pds::Ack(head, _) => head.req() == AckRequest::Close as u8,
-        _ => false,
+        Pds::Request(head, _) if peer > 1 && head.syn() => Some(Limit::Crowd),
+        Pds::Ack(head, _) if head.req() == AckRequest::Close as u8 => Some(Limit::Close),
+        _ => None,
     }
 }
 
@@ -252,7 +261,11 @@ pub fn run(plan: Plan) -> Result<Outcome, Error> {
             plan.frames,
             plan.width,
             plan.pace,
-            if plan.limits { " --limits" } else { "" }
+            match plan.limit {
+                None => "",
+                Some(Limit::Crowd) => " --limit crowd",
+                Some(Limit::Close) => " --limit close",
+            }
         ))
     };
     let mut lane = Lane::new(&LaneConfig { width: plan.width, ..Default::default() }, CARD)?;
@@ -291,7 +304,7 @@ pub fn run(plan: Plan) -> Result<Outcome, Error> {
             let frame = attack.forge.frame();
             match judge(&frame, &attack.ways) {
                 Judged::Peer(0, "uet.uet_rx", _) => {}
-                Judged::Peer(peer, _, Some(parsed)) if !plan.limits && beyond(peer, &parsed) => {}
+                Judged::Peer(peer, _, Some(parsed)) if limit(peer, &parsed).is_some_and(|limit| Some(limit) != plan.limit) => {}
                 _ => break frame,
             }
         };

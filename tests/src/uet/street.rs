@@ -99,7 +99,7 @@ fn text(from: usize, tag: u32) -> Vec<u8> {
 
 impl Seat {
     fn new(n: usize, plan: &Plan) -> Result<Self, Error> {
-        let lane = Lane::new(&LaneConfig { width: plan.width, tick_cycles: TICK, skip_idle: false, log_ends: 6, seed: plan.seed + n as u64, ..Default::default() }, mac(n))?;
+        let lane = Lane::new(&LaneConfig { width: plan.width, tick_cycles: TICK, skip_idle: false, log_ends: 6, seed: plan.seed + n as u64 }, mac(n))?;
         for other in (0..CARDS).filter(|other| *other != n) {
             lane.befriend(other as u16, &Way { own: ip(n), other: ip(other), mac: mac(other) }, &lane.pd)?;
         }
@@ -194,9 +194,11 @@ fn advance(seats: &mut [Seat], n: usize, now: u64, plan: &Plan, outcome: &mut Ou
         outcome.bins[bin][to] += BYTES as u64;
         outcome.messages += 1;
     }
+    if now >= plan.cycles {
+        return Ok(());
+    }
     for to in 0..CARDS {
-        while now < plan.cycles {
-            let Some(slot) = seats[n].free[to].pop() else { break };
+        while let Some(slot) = seats[n].free[to].pop() {
             let (raddr, rkey) = (seats[to].to.addr() + place(n, slot) as u64, seats[to].to.rkey());
             let seat = &mut seats[n];
             let (tag, at) = (seat.next, place(to, slot));
