@@ -45,8 +45,8 @@ fn way(n: usize) -> Way {
     Way { own: IpAddr::from([10, 8, n as u8, 1]), other: IpAddr::from([10, 8, n as u8, 2]), mac: Mac([2, 0, 0, 0, 8, n as u8 + 2]) }
 }
 
-/// A first packet, `n` behind Start_PSN, of the PDC that the peer calls `id`.
-fn first(lane: &Lane, way: &Way, id: u16, n: u32, (at, key): Place) -> Vec<u8> {
+/// A packet of 32 bytes with SYN, `n` behind Start_PSN, of the PDC that the peer calls `id`.
+pub fn first(lane: &Lane, way: &Way, id: u16, n: u32, (at, key): Place) -> Vec<u8> {
     let start = 0x0100_0000 + (u32::from(id) << 8);
     let word = u16::from_be_bytes(PdsSyn::default().with_psn_offset(n as u16).0);
     let pds = PdsRequest::default().with_kind(PdsType::RudReq as u8).with_next(NextHeader::Standard as u8).with_syn(true).with_ar(true).with_psn(start + n).with_spdcid(id).with_dpdcid(word);
