@@ -18,4 +18,5 @@ pub mod soak;
 pub mod strangers;
 pub mod synth;
 pub mod traffic;
+pub mod uet;
 pub mod widths;

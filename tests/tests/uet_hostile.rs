@@ -5,6 +5,9 @@ use ferric_driver::{Access, Config, Context, MemoryRegion, Pd, UetEnd, UetEnds, 
 use ferric_hdl::card::Card;
 use ferric_sim::trace::Kind;
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
+use ferric_tests::uet::hostile::{run, Plan, REJECTS};
+use ferric_tests::uet::pools::{first, probe};
+use ferric_tests::uet::{Lane, LaneConfig, Way, OPEN};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -145,6 +148,33 @@ fn forged(kind: usize, n: u64, good: &[u8], keys: &[(u64, u32)]) -> Vec<u8> {
             other(&with(&frame, SES + 24, &u64::from(rkey).to_be_bytes()))
         }
     }
+}
+
+/// A short form of `./scripts/soak hostile --uet`.
+#[test]
+fn mutated_frames_are_each_counted_and_the_good_pair_goes_on() {
+    let outcome = run(Plan { seed: 1, frames: 2000, width: 64, pace: 200, limit: None }).unwrap();
+    let missing: Vec<_> = REJECTS.iter().filter(|name| !outcome.counted.contains_key(**name)).collect();
+    assert!(missing.is_empty(), "never counted: {missing:?}");
+    assert!(outcome.messages > 1000, "{} good messages", outcome.messages);
+}
+
+/// What the soak's probe says of a card where something is left over: a PDC, and with it a response that is kept.
+#[test]
+fn a_place_that_is_not_given_back_is_missed() {
+    let mut lane = Lane::new(&LaneConfig::default(), mac(0)).unwrap();
+    let elsewhere = lane.ctx.alloc_pd().unwrap();
+    let region = lane.region(&elsewhere, 0x1000, 0x5a, OPEN).unwrap();
+    let whole = probe(&mut lane, &region).unwrap();
+    assert_eq!(probe(&mut lane, &region).unwrap(), whole);
+    let way = Way { own: ip(0, 5).into(), other: ip(1, 5).into(), mac: mac(1) };
+    lane.befriend(5, &way, &lane.pd).unwrap();
+    lane.receive(first(&lane, &way, 1, 0, (region.addr(), region.rkey().into())));
+    (0..PACE * 5).for_each(|_| drop(lane.step()));
+    let less = probe(&mut lane, &region).unwrap();
+    assert_eq!((less.targets + 1, less.kept + 1, less.frames), (whole.targets, whole.kept, whole.frames));
+    lane.ctx.clear_uet_peer(5).unwrap();
+    assert_eq!(probe(&mut lane, &region).unwrap(), whole);
 }
 
 #[test]

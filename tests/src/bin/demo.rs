@@ -5,6 +5,7 @@ use ferric_driver::types::Mtu;
 use ferric_sim::{CardConfig, Faults, LinkConfig, WorldConfig};
 use ferric_tests::pair::{Error, Pair, Wire};
 use ferric_tests::traffic::Flow;
+use ferric_tests::uet::{plot, street};
 use indicatif::{ProgressBar, ProgressStyle};
 use plotters::prelude::*;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use std::time::Duration;
 /// Moves RDMA messages between two simulated Ferric cards and shows what it cost.
 #[derive(Parser)]
 struct Options {
-    /// Data path width in bits.
-    #[arg(long, default_value_t = 512)]
-    width: usize,
+    /// Data path width in bits; 512 without it, with --uet 64.
+    #[arg(long)]
+    width: Option<usize>,
     /// Path MTU in bytes.
     #[arg(long, default_value_t = 4096)]
     mtu: usize,
@@ -25,6 +26,12 @@ struct Options {
     /// Seed of the lossy run.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Three cards of Ultra Ethernet at switches with several paths, instead: 1 % loss, and a path that fails and comes back.
+    #[arg(long)]
+    uet: bool,
+    /// With --uet: cycles in which messages are posted.
+    #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(100_000..))]
+    cycles: u64,
 }
 
 /// One row of the table.
@@ -42,22 +49,21 @@ const MHZ: f64 = 250.0;
 
 fn main() {
     env_logger::init();
-    if let Err(e) = run(&Options::parse()) {
+    let options = Options::parse();
+    if let Err(e) = if options.uet { run_uet(&options) } else { run(&options) } {
         eprintln!("demo: {e}");
         std::process::exit(1);
     }
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
-    if !matches!(options.width, 64 | 512) {
-        return Err("--width must be 64 or 512".into());
-    }
+    let width = width(options, 512)?;
     let mtu = Mtu::from_bytes(options.mtu).ok_or("--mtu must be 256, 512, 1024, 2048 or 4096")?;
     std::fs::create_dir_all(&options.out)?;
     let bar = ProgressBar::new(2 + 2 * SIZES.len() as u64 + 1).with_style(ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}").unwrap_or(ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message("building the simulated card (minutes the first time, cached afterwards)");
-    let card = CardConfig { width: options.width, ..Default::default() };
+    let card = CardConfig { width, ..Default::default() };
     let config = WorldConfig { cards: vec![card.clone(), card], seed: options.seed, ..Default::default() };
     let mut pair = Pair::new(&config)?;
     bar.inc(1);
@@ -81,7 +87,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     bar.finish_and_clear();
     let (cycles, seconds) = (pair.world().cycle(), started.elapsed().as_secs_f64());
 
-    println!("Two simulated Ferric cards, {} bit, path MTU {}, host read latency 250 to 310 cycles; every byte verified.\n", options.width, options.mtu);
+    println!("Two simulated Ferric cards, {} bit, path MTU {}, host read latency 250 to 310 cycles; every byte verified.\n", width, options.mtu);
     println!("{:6} {:>8} {:>12} {:>12} {:>10} {:>10} {:>10} {:>10}", "", "bytes", "B/cycle", "Gb/s@250MHz", "p50 cyc", "p99 cyc", "p50 ns", "p99 ns");
     for r in &rows {
         println!(
@@ -101,6 +107,52 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     draw(&plot, &rows)?;
     println!("{cycles} cycles of two cards in {seconds:.1} s: {:.0} cycles/s", cycles as f64 / seconds);
     println!("\nCaptures (open in Wireshark): {} and {}\nPlot: {}", pcap.display(), lossy_pcap.display(), plot.display());
+    Ok(())
+}
+
+fn width(options: &Options, usual: usize) -> Result<usize, Box<dyn std::error::Error>> {
+    match options.width.unwrap_or(usual) {
+        width @ (64 | 512) => Ok(width),
+        _ => Err("--width must be 64 or 512".into()),
+    }
+}
+
+/// Frames of a capture as tshark reads them. None: it is not installed.
+fn tshark(pcap: &Path) -> Result<Option<u64>, String> {
+    let filter = format!("udp.dstport == {}", ferric_abi::uet::UET_PORT);
+    match std::process::Command::new("tshark").arg("-r").arg(pcap).args(["-Y", &filter, "-T", "fields", "-e", "frame.number"]).output() {
+        Err(_) => Ok(None),
+        Ok(out) if out.status.success() => Ok(Some(out.stdout.iter().filter(|byte| **byte == b'\n').count() as u64)),
+        Ok(out) => Err(format!("tshark cannot read {}: {}", pcap.display(), String::from_utf8_lossy(&out.stderr))),
+    }
+}
+
+fn run_uet(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(&options.out)?;
+    let (pcap, picture) = (options.out.join("uet.pcapng"), options.out.join("uet-goodput.svg"));
+    let plan = street::Plan { width: width(options, 64)?, seed: options.seed, cycles: options.cycles, bin: 10_000, loss: 10_000, capture: Some(pcap.clone()) };
+    println!(
+        "Three simulated cards `uet`, {} bit, and a switch between them with {} paths of {:?} cycles; packets are sprayed over 16 entropy values, 1 % of the frames is lost.\n",
+        plan.width,
+        street::PATHS.len(),
+        street::PATHS
+    );
+    let started = std::time::Instant::now();
+    let outcome = street::run(&plan)?;
+    println!("{}", plot::bars(&plan, &outcome));
+    let f = outcome.fabric;
+    println!("{} messages of {} bytes, every byte verified, each ended once and well; {} cycles in {:.1} s", outcome.messages, street::BYTES, outcome.cycles, started.elapsed().as_secs_f64());
+    println!(
+        "frames: {} sent, {} delivered, {} lost, {} on the path that was cut; {} were sent again or refused; packets by path: {:?}",
+        f.sent, f.delivered, f.lost, f.cut, outcome.again, outcome.paths
+    );
+    plot::draw(&picture, &plan, &outcome)?;
+    match tshark(&pcap)? {
+        Some(read) if read != outcome.captured => return Err(format!("tshark reads {read} of the {} frames in {}", outcome.captured, pcap.display()).into()),
+        Some(read) => println!("tshark reads {read} frames of Ultra Ethernet's port in the capture, which are all"),
+        None => println!("tshark is not installed: the capture's {} frames are as written", outcome.captured),
+    }
+    println!("\nCapture (open in Wireshark): {}\nPlot: {}", pcap.display(), picture.display());
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! The long tests: `soak random`, `soak property`, `soak twin`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use ferric_tests::property::differ::{self, Differ};
 use ferric_tests::soak::{Coverage, Plan, Soak};
-use ferric_tests::{hostile, mutants, property, strangers};
+use ferric_tests::{hostile, mutants, property, strangers, uet};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -75,9 +75,18 @@ enum What {
         /// Seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Frames at a card of Ultra Ethernet, beside a good pair, instead of all below.
+        #[arg(long)]
+        uet: bool,
         /// Mutated frames.
         #[arg(long, default_value_t = 10_000)]
         frames: u64,
+        /// With --uet: cycles from one frame to the next.
+        #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+        pace: u64,
+        /// With --uet: also something that the card does not withstand, as docs/uet.md says.
+        #[arg(long, value_enum)]
+        limit: Option<Limit>,
         /// Mutated work requests, admin commands and doorbells, each.
         #[arg(long, default_value_t = 1000)]
         requests: u64,
@@ -103,6 +112,15 @@ enum What {
         #[arg(long)]
         no_baseline: bool,
     },
+}
+
+/// See `ferric_tests::uet::hostile::Limit`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Limit {
+    /// Several peers open as many PDCs as they may.
+    Crowd,
+    /// A peer wants to be closed, and does not answer the close.
+    Close,
 }
 
 /// Every reject the attack is meant to provoke.
@@ -199,7 +217,14 @@ fn main() -> ExitCode {
         }
         What::Twin { seed, programs, seeds, messages, width } => twins(Differ { seed, programs, width }, seeds, messages),
         What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width, bodies: Default::default() }),
-        What::Hostile { seed, frames, requests, strangers, width } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
+        What::Hostile { uet: true, seed, frames, width, pace, limit, .. } => {
+            let limit = limit.map(|limit| match limit {
+                Limit::Crowd => uet::hostile::Limit::Crowd,
+                Limit::Close => uet::hostile::Limit::Close,
+            });
+            attack_uet(uet::hostile::Plan { seed, frames, width, pace, limit })
+        }
+        What::Hostile { seed, frames, requests, strangers, width, .. } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
             Ok(chosen) => {
                 chosen.iter().for_each(|m| println!("{:26} {}", m.name, m.what));
@@ -248,6 +273,32 @@ fn attack(plan: hostile::Plan, others: strangers::Plan) -> ExitCode {
         println!("  {name:32} {n}");
     }
     let missing: Vec<_> = REJECTS.iter().filter(|w| counted.get(**w).copied().unwrap_or(0) == 0).collect();
+    if missing.is_empty() {
+        println!("1 passed, 0 failed");
+        return ExitCode::SUCCESS;
+    }
+    println!("rejects never counted: {missing:?}\n0 passed, 1 failed");
+    ExitCode::FAILURE
+}
+
+fn attack_uet(plan: uet::hostile::Plan) -> ExitCode {
+    let outcome = match uet::hostile::run(plan) {
+        Ok(outcome) => outcome,
+        Err(e) => {
+            println!("FAILED: {e}\n0 passed, 1 failed");
+            return ExitCode::FAILURE;
+        }
+    };
+    for (name, n) in &outcome.counted {
+        println!("  {name:32} {n}");
+    }
+    let [alone, among, behind] = outcome.goodput;
+    println!("{} frames in {} cycles, each in one counter, the one that the codecs say; {} good messages among them, every byte verified", plan.frames, outcome.cycles, outcome.messages);
+    for (n, name) in ["of the card", "to the card"].iter().enumerate() {
+        println!("bytes of good messages {name} in 1000 cycles: {} alone, {} under attack ({} %), {} behind it", alone[n], among[n], among[n] * 100 / alone[n].max(1), behind[n]);
+    }
+    println!("every pool as full as before: {:?}", outcome.pools);
+    let missing: Vec<_> = uet::hostile::REJECTS.iter().filter(|name| !outcome.counted.contains_key(**name)).collect();
     if missing.is_empty() {
         println!("1 passed, 0 failed");
         return ExitCode::SUCCESS;

@@ -1,5 +1,5 @@
 //! The model in the place of one machine of a captured exchange. What is compared, and what is excused by name, stands in the README beside this file.
-mod capture;
+pub mod capture;
 mod initiator;
 mod target;
 #[cfg(test)]
@@ -9,7 +9,10 @@ pub use capture::Role;
 
 use crate::wire::{layout, parse, Bad, Registers};
 use capture::{exchanges, Seen};
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A way in which captured peers differ from the specification, excused for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +49,27 @@ pub struct Outcome {
 /// DSCPs mean nothing in a capture: nobody says what its switches were told.
 fn registers(crc: bool) -> Registers {
     Registers { crc, dscp_trimmed: u8::MAX, dscp_trimmed_last: u8::MAX, ..Registers::default() }
+}
+
+/// Frames of a capture, pcap or pcapng. `Err`: why it cannot be read.
+pub fn load(path: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    let mut frames = Vec::new();
+    if let Ok(mut reader) = PcapReader::new(&bytes[..]) {
+        while let Some(packet) = reader.next_packet() {
+            frames.push(packet.map_err(|e| e.to_string())?.data.into_owned());
+        }
+        return Ok(frames);
+    }
+    let mut reader = PcapNgReader::new(&bytes[..]).map_err(|e| e.to_string())?;
+    while let Some(block) = reader.next_block() {
+        match block.map_err(|e| e.to_string())? {
+            Block::EnhancedPacket(packet) => frames.push(packet.data.into_owned()),
+            Block::SimplePacket(packet) => frames.push(packet.data.into_owned()),
+            _ => {}
+        }
+    }
+    Ok(frames)
 }
 
 /// Replays the frames of a file. `Err`: what is different.

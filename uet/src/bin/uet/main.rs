@@ -1,12 +1,10 @@
 //! The long tests of Ultra Ethernet in software, for `./scripts/soak` and `./scripts/replay`.
 use clap::{Parser, Subcommand, ValueEnum};
 use ferric_uet::check::{cases, defects, search};
-use ferric_uet::replay::{replay, Role};
+use ferric_uet::replay::{load, replay, Role};
 use ferric_uet::soak::{run, wanted};
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -113,27 +111,6 @@ fn soak(seeds: u64, first: u64, messages: usize) -> bool {
     good
 }
 
-/// Frames of a capture of either format.
-fn frames(path: &Path) -> Result<Vec<Vec<u8>>, String> {
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    let mut frames = Vec::new();
-    if let Ok(mut reader) = PcapReader::new(&bytes[..]) {
-        while let Some(packet) = reader.next_packet() {
-            frames.push(packet.map_err(|e| e.to_string())?.data.into_owned());
-        }
-        return Ok(frames);
-    }
-    let mut reader = PcapNgReader::new(&bytes[..]).map_err(|e| e.to_string())?;
-    while let Some(block) = reader.next_block() {
-        match block.map_err(|e| e.to_string())? {
-            Block::EnhancedPacket(packet) => frames.push(packet.data.into_owned()),
-            Block::SimplePacket(packet) => frames.push(packet.data.into_owned()),
-            _ => {}
-        }
-    }
-    Ok(frames)
-}
-
 fn replays(role: RoleArg, files: &[PathBuf]) -> bool {
     let role = match role {
         RoleArg::Initiator => Role::Initiator,
@@ -142,7 +119,7 @@ fn replays(role: RoleArg, files: &[PathBuf]) -> bool {
     };
     let mut failed = 0;
     for path in files {
-        match frames(path).and_then(|frames| replay(&frames, role)) {
+        match load(path).and_then(|frames| replay(&frames, role)) {
             Ok(outcome) => {
                 println!("PASS {} ({} packets of exchanges, {} frames by themselves)", path.display(), outcome.exchanged, outcome.samples);
                 outcome.deviations.iter().for_each(|deviation| println!("  excused: {deviation:?}"));
