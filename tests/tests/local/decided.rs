@@ -4,7 +4,7 @@ use super::*;
 use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::station::ALL_DOMAIN_BITS;
 use ferric_abi::switch::{destination, Action, FlowKey};
-use ferric_driver::switch::{FlowPort, Packets};
+use ferric_driver::switch::{FlowPort, Packets, Station};
 use ferric_tests::raw::Raw;
 
 const WIRE: u8 = WIRE_PORT as u8;
@@ -119,4 +119,52 @@ fn tables_decide_about_copies() {
     assert_eq!(hears(4), [0, 1, 0, 1]);
     host.ctx.set_flow_port(None).unwrap();
     assert_eq!(hears(5), [0, 1, 0, 1]);
+}
+
+/// Exact entries and stations lead from function to function as rules do, and to none of another network that has not the address there; what is for software, function 0's promiscuous raw queue pair gets.
+#[test]
+fn every_table_decides_between_functions() {
+    /// Port class and packet class of the frames.
+    const CLASSES: [u8; 2] = [0, 0];
+    let b = Bench::of(pair_of(64, 4));
+    let ctx = &b.pair.hosts[0].ctx;
+    let mut raws = [0, 1, 2, 3].map(|f| raw(b.host(0, f)).unwrap().listening());
+    ctx.set_promiscuous_queue(&raws[0].qp).unwrap();
+    let [from, to] = [1, 2].map(|f| Bench::name_of(&b.pair, 0, f).0);
+    let mut hears = |n: u8| {
+        raws[1].send(&b.pair, &[&to.0[..], &from.0, &TYPE, &[n; 200]].concat());
+        b.pair.world().run(SETTLED);
+        raws.each_mut().map(|raw| raw.heard().iter().filter(|got| got[12..15] == [TYPE[0], TYPE[1], n]).count())
+    };
+    let [nobody, software, second] = [[0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]];
+    assert_eq!(hears(1), second);
+    let mut tables = Rules::closed(&b.pair.hosts[0]).tables;
+    let kinds = [(destination::PORT, port_of(2)), (destination::PORT, port_of(3)), (destination::EXCEPTION, 0), (destination::DROP, 0)];
+    for (line, (kind, number)) in kinds.into_iter().enumerate() {
+        tables.set_action(ctx, line as u16, Some(&Action::default().with_kind(kind).with_number(number.into()))).unwrap();
+    }
+    let key = |port: u8| FlowKey::default().with_in_port(port).with_domain(DOMAIN).with_dmac(u64::from_be_bytes(std::array::from_fn(|i| if i < 2 { 0 } else { to.0[i - 2] })));
+    tables.set_mask(ctx, 0, CLASSES[0], CLASSES[1], Some(&FlowKey::default().with_in_port(u8::MAX).with_domain(ALL_DOMAIN_BITS).with_dmac((1 << 48) - 1))).unwrap();
+    [WIRE, port_of(2), port_of(0)].into_iter().for_each(|port| tables.insert(ctx, 0, CLASSES, &key(port), 0).unwrap());
+    assert_eq!(hears(2), nobody, "entries of other ports");
+    // Function 3, in another network, has no such address there.
+    let strangers = count(&b.pair, "rx.rx_other_station");
+    for (action, hear) in [(0, second), (1, nobody), (2, software), (3, nobody)] {
+        tables.insert(ctx, 0, CLASSES, &key(port_of(1)), action).unwrap();
+        assert_eq!(hears(3 + action as u8), hear);
+    }
+    assert_eq!(count(&b.pair, "rx.rx_other_station"), strangers + 1);
+    assert!(tables.remove(ctx, 0, CLASSES, &key(port_of(1))).unwrap());
+    // Stations of the sender's domain.
+    tables.decide(ctx, &FlowPort { drop_miss: true, bridge: true, ..Default::default() }).unwrap();
+    tables.set_station(ctx, 0, DOMAIN + 2, to, Station::Port(port_of(2))).unwrap();
+    assert_eq!(hears(7), nobody, "a station of another domain");
+    tables.set_station(ctx, 0, DOMAIN, to, Station::Port(port_of(2))).unwrap();
+    assert_eq!(hears(8), second);
+    tables.set_station(ctx, 0, DOMAIN, to, Station::Remote(0, WIRE)).unwrap();
+    assert_eq!(hears(9), software, "behind a tunnel the card cannot go");
+    // A miss for software.
+    assert!(tables.remove_station(ctx, 0, DOMAIN, to).unwrap());
+    tables.decide(ctx, &FlowPort::default()).unwrap();
+    assert_eq!(hears(10), software);
 }
