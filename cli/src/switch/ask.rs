@@ -95,8 +95,8 @@ pub enum Request {
     Dump { places: bool },
     /// What the card has counted.
     Stats { all: bool },
-    /// What would become of a frame.
-    Trace { frame: Vec<u8> },
+    /// What would become of a frame off the wire, or of one that a function sends.
+    Trace { from: Option<u16>, frame: Vec<u8> },
 }
 
 /// The answer.

@@ -113,6 +113,11 @@ impl Book {
         self.tunnels.iter().filter(|(function, _)| !self.leaders.contains_key(function))
     }
 
+    /// The function by which the network of one with a tunnel is called; `None`: it has no tunnel.
+    pub fn network_of(&self, function: u16) -> Option<u16> {
+        self.tunnels.contains_key(&function).then(|| self.leaders.get(&function).copied().unwrap_or(function))
+    }
+
     /// The function whose tunnel a flow's frames come through; `None`: they come through none.
     fn tunnel_of(&self, flow: &Flow) -> Result<Option<u16>, Refusal> {
         let m = &flow.matches;
@@ -149,7 +154,8 @@ impl Book {
             tables.remotes.insert(number(t.remote), domain);
         }
         for ((domain, mac), port) in &self.stations {
-            tables.inbound.fdb.insert((*domain, u64::from_be_bytes([0, 0, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]]), 0), Station::Port(*port));
+            let key = (*domain, u64::from_be_bytes([0, 0, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]]), 0);
+            [&mut tables.inbound, &mut tables.outbound].map(|direction| direction.fdb.insert(key, Station::Port(*port)));
         }
         switch
     }
@@ -162,8 +168,7 @@ impl Book {
         if !inbound {
             // A function's frames of the network that it is in now: with another tunnel they would be the next network's.
             let function = u16::from(key.in_port()).wrapping_sub(FUNCTION_PORTS as u16);
-            let network = self.tunnels.contains_key(&function).then(|| self.leaders.get(&function).copied().unwrap_or(function));
-            (key, mask) = (key.with_domain(domain(network)), mask.with_domain(ALL_DOMAIN_BITS));
+            (key, mask) = (key.with_domain(domain(self.network_of(function))), mask.with_domain(ALL_DOMAIN_BITS));
         }
         let number = u32::from(action.number());
         match action.kind() {

@@ -121,7 +121,7 @@ impl Switch {
             Request::Load { text, names, check, partial } => self.load(&text, names, check, partial),
             Request::Dump { places } => self.dump(places),
             Request::Stats { all } => self.stats(all),
-            Request::Trace { frame } => Ok(trace::run(&self.book, self.card.port(), &frame)),
+            Request::Trace { from, frame } => Ok(trace::run(&self.book, self.card.port(), from, &frame)),
         }
     }
 

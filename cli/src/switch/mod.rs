@@ -58,10 +58,13 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// What would become of a frame off the wire, step by step, by the golden model
+    /// What would become of a frame off the wire, or of one from a function, step by step, by the golden model
     Trace {
         /// Socket of the holder.
         socket: PathBuf,
+        /// The function that sends the frame to others of the card; without it, it comes off the wire.
+        #[arg(long, value_name = "FUNCTION")]
+        from: Option<u16>,
         /// The frame in hexadecimal, from its destination address on and without its check sequence.
         #[arg(value_parser = trace::frame)]
         frame: std::vec::Vec<u8>,
@@ -210,7 +213,7 @@ pub fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Station(StationCommand::Clear { socket, mac, network }) => ask(socket, &Request::Station { network: *network, mac: mac.clone(), function: None }),
         Command::Flow(command) => flow(command),
         Command::Stats { socket, all } => ask(socket, &Request::Stats { all: *all }),
-        Command::Trace { socket, frame } => ask(socket, &Request::Trace { frame: frame.clone() }),
+        Command::Trace { socket, from, frame } => ask(socket, &Request::Trace { from: *from, frame: frame.clone() }),
     }
 }
 

@@ -103,7 +103,7 @@ fn frames_are_traced() {
     let mut frame = trace::frame(packet).unwrap();
     let port = FlowPort { drop_miss: true, bridge: true, ..Default::default() };
     let says = |port: Option<&FlowPort>, frame: &[u8], words: &[&str]| {
-        let text = trace::run(&book, port, frame);
+        let text = trace::run(&book, port, None, frame);
         words.iter().for_each(|words| assert!(text.contains(words), "`{words}`: {text}"));
     };
     says(None, &frame, &["through no tunnel", "frames pass"]);
@@ -112,6 +112,10 @@ fn frames_are_traced() {
     says(Some(&port), &frame, &["its station is function 2", "to function 2"]);
     says(Some(&FlowPort { bridge: false, ..port }), &frame, &["no flow knows it", "dropped: Miss"]);
     says(Some(&FlowPort::default()), &frame, &["to software"]);
+    // The same from function 0, which has no tunnel, and of which no flow speaks; from function 1, in whose network there is no station.
+    let sent = |from: u16| trace::run(&book, Some(&port), Some(from), &frame);
+    assert!(sent(0).contains("bridge domain 0") && sent(0).contains("its station is function 2"), "{}", sent(0));
+    assert!(sent(1).contains("bridge domain 2") && sent(1).contains("dropped: Miss") && sent(9).contains("there is no function 9"), "{}", sent(1));
     // The same inside a tunnel of function 2, whose network has no station; and one of a network that there is not.
     let inner = trace::frame(packet).unwrap();
     let outer = |vni: u8| {
@@ -125,5 +129,13 @@ fn frames_are_traced() {
     };
     says(Some(&port), &outer(200), &["through the tunnel of function 2, VNI 200: bridge domain 3", "no flow and no station knows it", "dropped: Miss"]);
     says(Some(&port), &outer(77), &["VniUnknown"]);
+    // From function 2 in its network.
+    let flow = parse::flow(&format!("in_port(f2),{HOST}"), "f0", &book.names()).unwrap();
+    book.flows.insert(6, book.entry(flow).unwrap());
+    let sent = |port: Option<&FlowPort>| trace::run(&book, port, Some(2), &inner);
+    for words in ["bridge domain 3", &ufid(6), "actions:8", "to function 0"] {
+        assert!(sent(Some(&port)).contains(words), "`{words}`: {}", sent(Some(&port)));
+    }
+    assert!(sent(None).contains("frames pass"));
     assert!(trace::frame("abc").is_err() && trace::frame("zz").is_err());
 }

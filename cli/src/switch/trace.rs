@@ -1,5 +1,5 @@
-//! `ferric switch trace`: what would become of a frame off the wire, by the golden model (SWITCH.md sections 4 to 7), step by step.
-use super::book::{ufid, Book, UPLINK, VXLAN};
+//! `ferric switch trace`: what would become of a frame off the wire, or of one that a function sends to others of the card, by the golden model (SWITCH.md sections 4 to 7), step by step.
+use super::book::{domain, ufid, Book, UPLINK, VXLAN};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_abi::switch::FlowKey;
@@ -54,15 +54,33 @@ fn fields(key: &FlowKey) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
+/// The port of a function.
+fn port_of(function: u16) -> u8 {
+    (FUNCTION_PORTS + u32::from(function)) as u8
+}
+
 /// What a port is called.
 fn name(port: u16) -> String {
     u32::from(port).checked_sub(FUNCTION_PORTS).map_or_else(|| format!("port {port}"), |f| format!("function {f}"))
 }
 
-/// The steps that a frame takes, a line each. `port`: what is done with frames off the wire; `None`: they pass.
-pub fn run(book: &Book, port: Option<&FlowPort>, frame: &[u8]) -> String {
+/// The steps that a frame takes, a line each. `port`: what is done with frames; `None`: they pass. `from`: the function that has sent the frame; `None`: it comes off the wire.
+pub fn run(book: &Book, port: Option<&FlowPort>, from: Option<u16>, frame: &[u8]) -> String {
     let mut out = String::new();
     let mut say = |line: String| _ = writeln!(out, "{line}");
+    if let Some(function) = from.filter(|function| *function >= book.functions) {
+        say(format!("there is no function {function}: the card has {}", book.functions));
+        return out;
+    }
+    if let Some(function) = from {
+        let domain = domain(book.network_of(function));
+        say(format!(
+            "from function {function}, if it may send it, in bridge domain {domain}: to the wire unasked; the tables are asked if a function there has the address, or about the copies to a group"
+        ));
+        let origin = Origin { port: port_of(function), domain, remote: 0, geneve_option: false };
+        tables(book, &mut book.model(None), port, frame, origin, None, &mut say);
+        return out;
+    }
     let through = through(book, frame);
     let mut switch = book.model(through);
     let stripped = strip(&switch.tables, frame, None);
@@ -80,28 +98,33 @@ pub fn run(book: &Book, port: Option<&FlowPort>, frame: &[u8]) -> String {
             return out;
         }
     };
-    let Some(port) = port else {
-        say("no table is asked: frames pass (ferric switch tables)".into());
-        return out;
-    };
-    let Ok(layers) = parse(inner) else {
-        say("the parser does not understand it: to software".into());
-        return out;
-    };
-    decide(book, &mut switch, port, &layers, Origin { port: UPLINK as u8, domain, remote, geneve_option: false }, through, &mut say);
+    tables(book, &mut switch, port, inner, Origin { port: UPLINK as u8, domain, remote, geneve_option: false }, through, &mut say);
     out
+}
+
+/// What the tables say of a frame without its outer headers.
+fn tables(book: &Book, switch: &mut Switch, port: Option<&FlowPort>, frame: &[u8], origin: Origin, through: Option<u16>, say: &mut impl FnMut(String)) {
+    match (port, parse(frame)) {
+        (None, _) => say("no table is asked: frames pass (ferric switch tables)".into()),
+        (_, Err(_)) => say("the parser does not understand it: to software".into()),
+        (Some(port), Ok(layers)) => decide(book, switch, port, &layers, origin, through, say),
+    }
 }
 
 fn decide(book: &Book, switch: &mut Switch, port: &FlowPort, layers: &Layers, origin: Origin, through: Option<u16>, say: &mut impl FnMut(String)) {
     // A flow of another tunnel than the frame's cannot match it; those lines stay empty.
     let tunnels: &[_] = if through.is_some() { &super::book::TUNNELS } else { &[] };
-    let lines: Vec<_> = book.flows.iter().filter_map(|(id, entry)| Some((switch.install(&entry.flow, Room::Any, tunnels).ok()?, *id, &entry.flow))).collect();
-    let Some(own) = switch.tables.ports.get_mut(&(UPLINK as u8)) else { return };
+    // The model has tables for either direction, which number their actions each.
+    let off_the_wire = |port: u8| u32::from(port) == UPLINK;
+    let asked = book.flows.iter().filter(|(_, entry)| off_the_wire(entry.line.key.in_port()) == off_the_wire(origin.port));
+    let lines: Vec<_> = asked.filter_map(|(id, entry)| Some((switch.install(&entry.flow, Room::Any, tunnels).ok()?, *id, &entry.flow))).collect();
+    let Some(own) = switch.tables.ports.get_mut(&origin.port) else { return };
     (own.bridge, own.miss) = (port.bridge, if port.drop_miss { MissAction::Drop } else { MissAction::Exception });
     let (own, class) = (own.clone(), packet_class(layers));
     let (key, facts) = (key(layers, origin), Facts::of(layers));
     say(format!("packet class {class} ({}), key {}", NAMES[usize::from(class)], fields(&key)));
-    match switch.tables.inbound.find(&key, class, &own, 0) {
+    let direction = if off_the_wire(origin.port) { &switch.tables.inbound } else { &switch.tables.outbound };
+    match direction.find(&key, class, &own, 0) {
         Found::Action(line) => {
             if let Some((_, id, flow)) = lines.iter().find(|(own, ..)| *own == line) {
                 say(format!("{}, {}, actions:{}", ufid(*id), flow.matches, steps_text(&flow.steps)));

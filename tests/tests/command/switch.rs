@@ -132,7 +132,9 @@ fn a_switch_is_told_what_to_do() {
     let line = |words: &str| dump.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {dump}"));
     assert!(line(":58:02").contains("packets:1, bytes:74, actions:drop") && line(":58:02").contains("an exact entry of packet class 0"), "{dump}");
     assert!(line("in_port(1),eth(),eth_type(0x88b5)").contains("wildcard rule"), "{dump}");
-    assert!(b.says(&["trace", &frame(2).iter().map(|b| format!("{b:02x}")).collect::<String>()]).contains("dropped: Acl"));
+    let hex = frame(2).iter().map(|b| format!("{b:02x}")).collect::<String>();
+    assert!(b.says(&["trace", &hex]).contains("dropped: Acl"));
+    assert!(b.says(&["trace", "--from", "1", &hex]).contains("dropped: Miss"));
     // One goes: its frames meet the rule.
     b.says(&["flow", "del", second.trim()]);
     b.counts(2, "flows.software");
