@@ -12,7 +12,7 @@ use vm_memory::{GuestAddress, GuestRegionMmap};
 pub const RX: usize = 0;
 pub const TX: usize = 1;
 /// What guests may have. Whatever else they see in their card is QEMU's doing.
-pub const OFFERED: u64 = feature::VERSION_1 | feature::MAC | feature::MTU | feature::MRG_RXBUF | feature::INDIRECT_DESC | feature::EVENT_IDX;
+pub const OFFERED: u64 = feature::VERSION_1 | feature::MAC | feature::MTU | feature::MRG_RXBUF | feature::INDIRECT_DESC | feature::EVENT_IDX | feature::RING_RESET;
 
 /// A guest.
 pub struct Guest {
@@ -38,6 +38,11 @@ impl Guest {
     /// Its rings.
     pub fn rings(&self) -> &[Ring; 2] {
         &self.rings
+    }
+
+    /// The front end has not said features yet.
+    pub fn is_new(&self) -> bool {
+        self.features == 0
     }
 
     /// A received frame may take several buffers.

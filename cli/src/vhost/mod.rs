@@ -1,6 +1,7 @@
 //! `ferric vhost-user`: a network card for a QEMU guest's stock driver on a card that has no virtio of its own (docs/virtio.md). The guest's rings are software here, its frames go through a raw
 //! queue pair of a function of the card, and are copied on the way.
 pub mod bridge;
+mod early;
 pub mod guest;
 pub mod port;
 pub mod ring;
@@ -89,6 +90,13 @@ impl Session {
         let guest = Arc::new(Mutex::new(Guest::default()));
         Ok(Self { messages: BackendReqHandler::from_stream(stream.try_clone()?, guest.clone()), stream, guest })
     }
+
+    /// Takes a message and answers it.
+    fn hear(&mut self) -> Result<(), Said> {
+        // Unlocked before the other way is gone, which locks.
+        let early = early::enable(&self.stream, &mut lock(&self.guest));
+        early.unwrap_or_else(|| self.messages.handle_request())
+    }
 }
 
 /// One thread does all work: nobody else locks for longer than a look.
@@ -146,8 +154,7 @@ fn turns(bridge: &mut Bridge, listener: &UnixListener, rung: &EventFd, current: 
                 }
             }
             Some(s) if said => {
-                let end = s.messages.handle_request();
-                if let Err(e) = end {
+                if let Err(e) = s.hear() {
                     if !stop() && !is_leave(&e) {
                         bridge.counts.rejected_connections += 1;
                         log::warn!("the front end is sent away: {e}");

@@ -1,7 +1,9 @@
 //! A front end, in QEMU's place: the messages are the crate `vhost`'s, the guest's memory and its driver's side of the rings are ours.
 use memmap2::MmapMut;
 use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vhost::vhost_user::message::VhostUserProtocolFeatures;
@@ -50,6 +52,8 @@ struct Ring {
 /// A front end with a guest's memory and two rings.
 pub struct Front {
     pub wire: Frontend,
+    /// The same connection, for messages that the crate does not send.
+    raw: UnixStream,
     memory: MmapMut,
     file: File,
     rings: [Ring; 2],
@@ -69,7 +73,8 @@ impl Front {
         // SAFETY: the file does not change its length.
         let memory = unsafe { MmapMut::map_mut(&file) }.unwrap();
         let ring = || Ring { size: 16, available: 0, used: 0, kick: EventFd::new(EFD_NONBLOCK).unwrap(), call: EventFd::new(EFD_NONBLOCK).unwrap() };
-        Self { wire: Frontend::connect(socket, 2).unwrap(), memory, file, rings: [ring(), ring()], features: 0 }
+        let stream = UnixStream::connect(socket).unwrap();
+        Self { raw: stream.try_clone().unwrap(), wire: Frontend::from_stream(stream, 2), memory, file, rings: [ring(), ring()], features: 0 }
     }
 
     /// As QEMU starts a device: features, memory, both rings of `size`.
@@ -84,6 +89,14 @@ impl Front {
     pub fn greet(&mut self, features: u64) {
         self.wire.set_owner().unwrap();
         assert_eq!(self.wire.get_features().unwrap() & features, features);
+        // SET_VRING_ENABLE before features are said, with an answer: QEMU does that.
+        for ring in [RX, TX] {
+            let words = |list: [u32; 5]| list.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+            self.raw.write_all(&words([18, 9, 8, ring as u32, 1])).unwrap();
+            let mut answer = [0; 20];
+            self.raw.read_exact(&mut answer).unwrap();
+            assert_eq!(answer[..], words([18, 5, 8, 0, 0]));
+        }
         self.wire.set_features(features).unwrap();
         assert_eq!(self.wire.get_protocol_features().unwrap(), VhostUserProtocolFeatures::REPLY_ACK);
         self.wire.set_protocol_features(VhostUserProtocolFeatures::REPLY_ACK).unwrap();
