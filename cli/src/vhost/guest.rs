@@ -11,8 +11,8 @@ use vm_memory::{GuestAddress, GuestRegionMmap};
 /// Rings: the one that frames are received into, and the one that they are sent from.
 pub const RX: usize = 0;
 pub const TX: usize = 1;
-/// What guests may have. Whatever else they see in their card is QEMU's doing.
-pub const OFFERED: u64 = feature::VERSION_1 | feature::MAC | feature::MTU | feature::MRG_RXBUF | feature::INDIRECT_DESC | feature::EVENT_IDX | feature::RING_RESET;
+/// What guests may have. Whatever else they see in their card is QEMU's doing. Not RING_RESET: of a queue that a guest resets QEMU 11 tells a vhost-user back end nothing.
+pub const OFFERED: u64 = feature::VERSION_1 | feature::MAC | feature::MTU | feature::MRG_RXBUF | feature::INDIRECT_DESC | feature::EVENT_IDX;
 
 /// A guest.
 pub struct Guest {
@@ -140,6 +140,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
     }
 
     fn set_vring_num(&mut self, index: u32, num: u32) -> Result<()> {
+        log::debug!("ring {index}: {num} entries");
         if !self.ring(index)?.set_size(num) {
             return Err(refuse(format!("ring {index} of {num} entries; it may have {} at most, a power of two", super::ring::MOST)));
         }
@@ -147,6 +148,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
     }
 
     fn set_vring_addr(&mut self, index: u32, _flags: VhostUserVringAddrFlags, descriptor: u64, used: u64, available: u64, _log: u64) -> Result<()> {
+        log::debug!("ring {index}: at {descriptor:#x}, {available:#x}, {used:#x}");
         let [descriptor, available, used] = [self.guest_address(descriptor)?, self.guest_address(available)?, self.guest_address(used)?];
         if !self.ring(index)?.set_areas(descriptor, available, used) {
             return Err(refuse(format!("ring {index} is not aligned")));
@@ -156,16 +158,19 @@ impl VhostUserBackendReqHandlerMut for Guest {
     }
 
     fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {
+        log::debug!("ring {index}: from {base} on");
         self.ring(index)?.set_base(base as u16);
         Ok(())
     }
 
     fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
         let base = self.ring(index)?.stop();
+        log::debug!("ring {index}: stopped at {base}");
         Ok(VhostUserVringState::new(index, base.into()))
     }
 
     fn set_vring_kick(&mut self, index: u8, file: Option<File>) -> Result<()> {
+        log::debug!("ring {index}: begins");
         self.ring(index.into())?.start(file);
         self.check_rings();
         Ok(())
@@ -196,6 +201,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
     }
 
     fn set_vring_enable(&mut self, index: u32, enable: bool) -> Result<()> {
+        log::debug!("ring {index}: enabled: {enable}");
         self.ring(index)?.enable(enable);
         Ok(())
     }

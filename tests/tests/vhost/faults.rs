@@ -139,7 +139,7 @@ fn front_ends_are_sent_away() {
         front.greet(PLAIN);
         front
     };
-    for bit in [0, 1, 11, 22, 34, 26] {
+    for bit in [0, 1, 11, 22, 26, 34, 40] {
         let mut front = Front::connect(&bench.socket);
         front.wire.set_owner().unwrap();
         let offered = front.wire.get_features().unwrap();
@@ -154,7 +154,8 @@ fn front_ends_are_sent_away() {
     }
     for descriptors in [0, 0x7000_0000_0008, 0x7000_0000_0000 + BYTES as u64, u64::MAX] {
         let mut front = fresh();
-        let config = VringConfigData { queue_max_size: 16, queue_size: 16, flags: 0, desc_table_addr: descriptors, used_ring_addr: 0x7000_0000_1000, avail_ring_addr: 0x7000_0000_2000, log_addr: None };
+        let config =
+            VringConfigData { queue_max_size: 16, queue_size: 16, flags: 0, desc_table_addr: descriptors, used_ring_addr: 0x7000_0000_1000, avail_ring_addr: 0x7000_0000_2000, log_addr: None };
         assert!(front.wire.set_vring_addr(TX, &config).is_err(), "{descriptors:#x}");
         gone(&mut front);
     }
