@@ -56,9 +56,9 @@ pub fn run(o: &Options) -> Result<(), Box<dyn Error>> {
         return Err(format!("{group} is the address of a group: the second digit of a card's own is even").into());
     }
     crate::serve::catch_signals();
-    let listener = ferric_sim::pci::listen(&o.socket)?;
     let ctx = Context::open(device::open(&o.device)?, Config::default())?;
     let mut bridge = Bridge::new(Port::open(&ctx, o.frames as usize, &o.mac)?, &o.mac);
+    let listener = ferric_sim::pci::listen(&o.socket)?;
     println!("ready: {} is served at {}", o.device, o.socket.display());
     std::io::stdout().flush()?;
     let end = serve(&mut bridge, &ctx, &listener, &crate::serve::stopped);
