@@ -17,7 +17,7 @@ use ferric_tests::served::{alone, open, scratch};
 use front::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -29,6 +29,7 @@ struct Bench {
     peer: Port,
     socket: PathBuf,
     stop: Arc<AtomicBool>,
+    live: Arc<Mutex<Counts>>,
     bridge: Option<JoinHandle<Counts>>,
     _server: Server,
     _alone: MutexGuard<'static, ()>,
@@ -45,15 +46,16 @@ impl Bench {
         let config = ServeConfig { cards, endpoints, wire: WireConfig::Peer, link: LinkConfig::default(), shared: false, sriov: false, capture: None, seed: 1 };
         let server = Server::start(&config).unwrap();
         let context = |n: usize| Context::open(open(&sockets[n]), Config::default()).unwrap();
-        let peer = Port::open(&context(1), 64, &[]).unwrap();
+        let peer = Port::open(&context(1), 256, &[]).unwrap();
         let (socket, stop, macs, ctx) = (dir.join("vhost.sock"), Arc::new(AtomicBool::new(false)), macs.to_vec(), context(0));
         let (listener, over) = (listen(&socket).unwrap(), stop.clone());
         let mut bridge = Bridge::new(Port::open(&ctx, frames, &macs).unwrap(), &macs);
+        let live = bridge.live();
         let bridge = std::thread::spawn(move || {
             ferric_cli::vhost::serve(&mut bridge, &ctx, &listener, &|| over.load(Ordering::Relaxed)).unwrap();
             bridge.counts
         });
-        Self { peer, socket, stop, bridge: Some(bridge), _server: server, _alone: alone }
+        Self { peer, socket, stop, live, bridge: Some(bridge), _server: server, _alone: alone }
     }
 
     fn twins() -> Self {
@@ -64,11 +66,22 @@ impl Bench {
     fn heard(&mut self) -> Vec<u8> {
         let (until, mut frame) = (Instant::now() + PATIENCE, Vec::new());
         while !self.peer.receive(&mut frame).unwrap() {
-            assert!(Instant::now() < until, "no frame has come");
+            assert!(Instant::now() < until, "no frame has come: {:?}", self.live.lock().unwrap());
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
         self.peer.flush();
+        // The card has the buffer again: a register's answer comes behind doorbells.
+        self.peer.context().device().read32(ferric_abi::csr::TICK);
         frame
+    }
+
+    /// Waits until the bridge has counted something.
+    fn counted(&self, what: &str, is: impl Fn(&Counts) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is(&self.live.lock().unwrap()) {
+            assert!(Instant::now() < until, "{what}: {:?}", self.live.lock().unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 
     /// The other card sends.

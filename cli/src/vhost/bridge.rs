@@ -6,6 +6,7 @@ use ferric_abi::virtio::NetHeader;
 use ferric_driver::types::Mac;
 use ferric_model::net::parse::MAX_FRAME;
 use serde::Serialize;
+use std::sync::{Arc, Mutex};
 use vm_memory::{Bytes, GuestAddress};
 
 /// Frames that are carried before anything else is looked at.
@@ -63,12 +64,18 @@ pub struct Bridge {
     /// The frame in hand, behind its header.
     frame: Vec<u8>,
     blocked: bool,
+    live: Arc<Mutex<Counts>>,
 }
 
 impl Bridge {
     /// Over `port`, which was opened for `macs`.
     pub fn new(port: Port, macs: &[Mac]) -> Self {
-        Self { port, macs: macs.to_vec(), counts: Counts::default(), frame: Vec::with_capacity(HEADER + MAX_FRAME), blocked: false }
+        Self { port, macs: macs.to_vec(), counts: Counts::default(), frame: Vec::with_capacity(HEADER + MAX_FRAME), blocked: false, live: Arc::default() }
+    }
+
+    /// The counts as they were at the end of the last turn, for other threads.
+    pub fn live(&self) -> Arc<Mutex<Counts>> {
+        self.live.clone()
     }
 
     /// The card does not answer any more.
@@ -78,6 +85,12 @@ impl Bridge {
 
     /// Carries what waits, both ways, a bounded number of frames; without a `guest` frames of the card are dropped. True: there is more.
     pub fn carry(&mut self, guest: Option<&mut Guest>) -> Result<bool, Trouble> {
+        let more = self.turn(guest)?;
+        *self.live.lock().unwrap_or_else(|e| e.into_inner()) = self.counts;
+        Ok(more)
+    }
+
+    fn turn(&mut self, guest: Option<&mut Guest>) -> Result<bool, Trouble> {
         self.port.listen();
         let Some(guest) = guest else {
             let more = self.receive(|_, _| false)?;

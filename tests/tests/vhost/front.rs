@@ -204,13 +204,13 @@ impl Front {
         self.rings[ring].kick.write(1).unwrap();
     }
 
-    /// Whether the device wants kicks: the ring's flag, or its event index.
-    pub fn wants_kick(&self, ring: usize) -> bool {
+    /// Whether the device wants a kick at the next chain: by the ring's flag, or its event index.
+    pub fn rests(&self, ring: usize) -> bool {
         let used = self.areas(ring)[2];
         let r = &self.rings[ring];
         match self.features & EVENTS {
             0 => self.word(used) & 1 == 0,
-            _ => self.word(used + 4 + 8 * r.size as usize) == r.available.wrapping_sub(1),
+            _ => self.word(used + 4 + 8 * r.size as usize) == r.available,
         }
     }
 
