@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{address, dump, interop, pingpong, run, serve, switch, target, vf};
+use crate::{address, dump, interop, pingpong, run, serve, switch, target, vf, vhost};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -109,6 +109,8 @@ pub enum Command {
         #[command(subcommand)]
         command: vf::Command,
     },
+    /// A network card for a virtual machine: a vhost-user back end, whose frames go through a function of a card that needs no virtio of its own
+    VhostUser(vhost::Options),
     /// The flow switch and the tunnels of a card, which its physical function's owner holds
     Switch {
         /// What to do.

@@ -16,6 +16,7 @@ pub mod serve;
 pub mod switch;
 pub mod target;
 pub mod vf;
+pub mod vhost;
 
 use args::{CardCommand, Cli, Command, Perf};
 use clap::Parser;
@@ -60,6 +61,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Interop(options) => run_interop(options),
         Command::Switch { command } => switch::run(command),
         Command::Vf { command } => vf::run(&sysfs, command),
+        Command::VhostUser(options) => vhost::run(options),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
         Command::Card { command: CardCommand::Dump(options) } => dump::run(options),
         Command::Target { command } => target::run(command),

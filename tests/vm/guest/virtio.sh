@@ -3,13 +3,14 @@
 . /common.sh
 own=${own:-2}
 other=$((3 - own))
+mtu=${mtu:-9000}
 
 # (wait_for has a variable n of its own.)
 # Interface N is the one behind the N-th function on the bus.
 interface() { ls "/sys/bus/pci/devices/$(echo $devices | cut -d' ' -f$(($1 + 1)))"/virtio*/net 2> /dev/null; }
 up() {
   wait_for 10 interface $1 || fail "function $1 has no interface"
-  /bin/ip link set "$(interface $1)" mtu 9000 up || fail "function $1: MTU"
+  /bin/ip link set "$(interface $1)" mtu $mtu up || fail "function $1: MTU"
   /bin/ip addr add 10.6.$1.$own/24 dev "$(interface $1)"
   /bin/ip -6 addr add fd06:$1::$own/64 dev "$(interface $1)" nodad
 }
@@ -39,7 +40,7 @@ stream() {
   echo "STREAM function $1: $2 bytes, $sha"
 }
 
-act_ping() { for size in 56 1472 8972; do pings 0 $size 100; done; ping -6 -q -i 0.01 -c 100 fd06:0::$other | grep transmitted; }
+act_ping() { for size in 56 1472 $((mtu - 28)); do pings 0 $size 100; done; ping -6 -q -i 0.01 -c 100 fd06:0::$other | grep transmitted; }
 # Until somebody outside ends it, or resets the machine.
 act_waiting() { pings 0 56 20; sleep 600; }
 act_flood() { pings 0 56 5; echo FLOOD; ping -q -i 0.002 -s 1472 10.6.0.$other > /dev/null; }
