@@ -155,7 +155,9 @@ impl Book {
         }
         for ((domain, mac), port) in &self.stations {
             let key = (*domain, u64::from_be_bytes([0, 0, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]]), 0);
-            [&mut tables.inbound, &mut tables.outbound].map(|direction| direction.fdb.insert(key, Station::Port(*port)));
+            for direction in [&mut tables.inbound, &mut tables.outbound] {
+                direction.fdb.insert(key, Station::Port(*port));
+            }
         }
         switch
     }
