@@ -10,6 +10,7 @@ pub mod interop;
 pub mod party;
 pub mod perf;
 pub mod pingpong;
+pub mod raw;
 pub mod run;
 pub mod selftest;
 pub mod serve;

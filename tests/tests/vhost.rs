@@ -6,8 +6,8 @@ mod front;
 #[path = "vhost/life.rs"]
 mod life;
 
+use ferric_cli::raw::Port;
 use ferric_cli::vhost::bridge::{Bridge, Counts};
-use ferric_cli::vhost::port::Port;
 use ferric_driver::types::Mac;
 use ferric_driver::{Config, Context};
 use ferric_sim::pci::{listen, Endpoint, ServeConfig, Server};

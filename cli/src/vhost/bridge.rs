@@ -1,7 +1,7 @@
 //! Frames between a guest's rings and the port of a card.
 use super::guest::{Guest, RX, TX};
-use super::port::{Port, Trouble};
 use super::ring::{Bad, Broken, Buffers, Memory, Ring};
+use crate::raw::{Port, Trouble};
 use ferric_abi::virtio::NetHeader;
 use ferric_driver::types::Mac;
 use ferric_model::net::parse::MAX_FRAME;

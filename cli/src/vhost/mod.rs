@@ -3,15 +3,14 @@
 pub mod bridge;
 mod early;
 pub mod guest;
-pub mod port;
 pub mod ring;
 
 use crate::device;
+use crate::raw::{Port, VECTOR};
 use bridge::{Bridge, Counts};
 use ferric_driver::types::Mac;
 use ferric_driver::{Config, Context};
 use guest::Guest;
-use port::{Port, VECTOR};
 use std::error::Error;
 use std::io::Write;
 use std::os::fd::AsRawFd;

@@ -238,7 +238,7 @@ fn the_command_says_what_to_do() {
         String::from_utf8_lossy(&o.stderr).into_owned()
     };
     for (args, say) in [
-        (&[&vf, "--socket", &socket][..], "say --mac"),
+        (&[&vf, "--socket", &socket][..], "vhost-user: --mac"),
         (&[&vf, "--socket", &socket, "--mac", "52:54:00:00:00:01"], "take function 0"),
         (&[&card, "--socket", &socket, "--mac", "01:00:5e:00:00:01"], "address of a group"),
         (&[&card, "--socket", &socket, "--mac", "52:54"], "not a MAC address"),

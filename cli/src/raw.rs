@@ -26,7 +26,7 @@ pub enum Trouble {
     #[error("another function of the card has the MAC address {0}: take another one, here and in the guest")]
     Taken(Mac),
     /// Only function 0 may be promiscuous.
-    #[error("only function 0 gets frames to every address: say --mac with the address of the guest's card")]
+    #[error("only function 0 gets frames to every address; another function has to name its addresses (ferric vhost-user: --mac with that of the guest's card)")]
     NeedsMac,
     /// A work request failed, which raw frames of a length that fits do not.
     #[error("a frame ended with {0:?}: open the card again; if that repeats, see `ferric stat`")]
@@ -44,6 +44,8 @@ pub struct Port {
     /// Send buffers that nobody uses.
     free: Vec<u64>,
     slots: usize,
+    /// Addresses of the function's that are this port's: numbers from 0 on.
+    macs: u32,
 }
 
 impl Port {
@@ -66,7 +68,7 @@ impl Port {
         qp.to_init(Access::ALL)?;
         qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, repeat_nak: false, max_dest_rd_atomic: 0, path: None })?;
         qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 0, retry_cnt: 0, rnr_retry: 0, max_rd_atomic: 0 })?;
-        let mut port = Self { qp, sent, came, memory, eq, ctx: ctx.clone(), free: (0..slots as u64).collect(), slots };
+        let mut port = Self { qp, sent, came, memory, eq, ctx: ctx.clone(), free: (0..slots as u64).collect(), slots, macs: 0 };
         (0..slots as u64).try_for_each(|i| port.offer(i))?;
         port.flush();
         for (number, mac) in (0..).zip(macs) {
@@ -74,6 +76,7 @@ impl Port {
                 Error::Admin { status: AdminStatus::InUse, .. } => Trouble::Taken(*mac),
                 e => e.into(),
             })?;
+            port.macs = number + 1;
         }
         match macs {
             [] => ctx.set_promiscuous_queue(&port.qp),
@@ -162,8 +165,6 @@ impl Drop for Port {
     fn drop(&mut self) {
         // The queue pair goes behind this, and a card that does not answer keeps nobody.
         _ = self.ctx.set_raw_queue(None);
-        for (number, _) in self.ctx.stations() {
-            _ = self.ctx.clear_station(number);
-        }
+        (0..self.macs).for_each(|number| _ = self.ctx.clear_station(number));
     }
 }
