@@ -6,7 +6,7 @@ use ferric_abi::uet::{SesFirst, SesMedium, SesNext, SesResponse, SesResponseData
 use ferric_abi::wire::{Eth, Ipv4};
 use ferric_driver::types::Mac;
 use ferric_sim::Rng;
-use ferric_uet::wire::{build, parse, Addresses, Carriage, Message, Operands, Pds, Registers, Ses};
+use ferric_uet::wire::{build, checksum, parse, Addresses, Carriage, Message, Operands, Pds, Registers, Ses};
 use rand::{Rng as _, SeedableRng};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -313,8 +313,6 @@ pub fn sum(frame: &mut [u8]) {
     const IP: usize = Eth::BYTES;
     let Some(header) = frame.get_mut(IP..IP + Ipv4::BYTES) else { return };
     header[10..12].fill(0);
-    let sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    let sum = checksum(header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }

@@ -2,7 +2,7 @@
 use super::{address, Way};
 use ferric_abi::uet::UET_PORT;
 use ferric_abi::wire::{ethertype, protocol, Eth, Ipv4, Ipv6, Udp};
-use ferric_uet::wire::{parse, Bad, Parsed, Registers};
+use ferric_uet::wire::{checksum, parse, Bad, Parsed, Registers};
 
 /// Bytes to which a MAC fills a frame up.
 const SHORTEST: usize = 60;
@@ -58,9 +58,7 @@ fn network(frame: &[u8]) -> Option<(u128, u128, usize, bool)> {
         ethertype::IPV4 => {
             let ip = Ipv4(*frame.get(AT..)?.first_chunk()?);
             let plain = ip.version() == 4 && ip.ihl() == 5 && ip.fragment() == 0 && ip.flags() & 1 == 0 && ip.protocol() == protocol::UDP;
-            let sum: u32 = ip.0.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
-            let right = (sum & 0xffff) + (sum >> 16) == 0xffff;
-            (plain && port(AT + Ipv4::BYTES)).then_some((ip.src().into(), ip.dst().into(), ip.total_length().into(), right))
+            (plain && port(AT + Ipv4::BYTES)).then_some((ip.src().into(), ip.dst().into(), ip.total_length().into(), checksum(&ip.0) == 0))
         }
         ethertype::IPV6 => {
             let ip = Ipv6(*frame.get(AT..)?.first_chunk()?);

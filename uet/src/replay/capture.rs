@@ -2,7 +2,7 @@
 use super::{named, understand, Deviation};
 use crate::end::packet;
 use crate::model::{Packet, To};
-use crate::wire::{addresses, Addresses, Bad, Carriage, Parsed, Pds, Ses};
+use crate::wire::{addresses, checksum, Addresses, Bad, Carriage, Parsed, Pds, Ses};
 use ferric_abi::uet::codes::NextHeader;
 use ferric_abi::uet::{PdsSyn, SesNext};
 use ferric_abi::wire::Udp;
@@ -85,11 +85,7 @@ fn udp_sum(frame: &[u8], carriage: &Carriage) -> Result<(), String> {
         Addresses::V6(src, dst) => [src.to_be_bytes(), dst.to_be_bytes()].concat(),
     };
     let words = [&addresses[..], &[0, ferric_abi::wire::protocol::UDP], &udp.length().to_be_bytes()[..], datagram].concat();
-    let mut sum: u32 = words.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    if sum == 0xffff {
+    if checksum(&words) == 0 {
         Ok(())
     } else {
         Err("the checksum of UDP is wrong".into())

@@ -1,7 +1,7 @@
 //! Every recorded file passes; with anything altered that is compared, it fails.
 use super::capture::transport;
 use super::*;
-use crate::wire::Addresses;
+use crate::wire::{checksum, Addresses};
 use pcap_file::pcap::PcapReader;
 
 const FILES: [&str; 5] = ["golden_vectors", "ns3_rud_loss_retx", "ns3_rud_write_1pkt", "xdp2_uet_pds", "xdp2_uet_ses"];
@@ -18,11 +18,7 @@ fn sum(frame: &mut [u8]) {
     let udp = IP + 20;
     frame[udp + 6..udp + 8].fill(0);
     let words = [&frame[IP + 12..udp], &[0, 17], &frame[udp + 4..udp + 6], &frame[udp..]].concat();
-    let mut sum: u32 = words.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    frame[udp + 6..udp + 8].copy_from_slice(&(!sum as u16).to_be_bytes());
+    frame[udp + 6..udp + 8].copy_from_slice(&checksum(&words).to_be_bytes());
 }
 
 #[test]

@@ -59,9 +59,9 @@ pub struct Carriage {
     pub entropy: u16,
 }
 
-/// Sum of 16-bit words as IPv4's header checksum wants it (RFC 791).
-pub(super) fn checksum(header: &[u8]) -> u16 {
-    let mut sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+/// Checksum of 16-bit words as IPv4's header and UDP have it (RFC 1071); an odd last byte counts as the high half of a word. 0: of bytes in which a right checksum stands.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    let mut sum: u32 = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

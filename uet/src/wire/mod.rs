@@ -8,7 +8,7 @@ mod parse;
 mod tests;
 
 pub use build::{build, Message};
-pub use carriage::{Addresses, Carriage, CONTROL_DSCP, MAC_BYTES};
+pub use carriage::{checksum, Addresses, Carriage, CONTROL_DSCP, MAC_BYTES};
 pub use crc::crc32c;
 pub use headers::{Operands, Pds, Ses};
 pub use parse::{addresses, agreed, layout, parse, Bad, Parsed, Trim};
