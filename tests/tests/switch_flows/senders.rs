@@ -173,7 +173,7 @@ fn a_function_changes_hands() {
     b.heard(0);
     // Nor does it keep an address from a neighbour: it has none, whatever it says.
     let station = |f: usize, number: u32| b.pair.of(f)[0].ctx.set_station(number, Mac([2, 0, 0, 0, 77, 9]));
-    [1, 0].map(|f| station(f, 3).unwrap());
+    [1, 0].into_iter().for_each(|f| station(f, 3).unwrap());
     assert!(matches!(station(1, 2), Err(Error::Admin { status: AdminStatus::InUse, .. })), "the neighbour, whom nobody verifies, has it now");
     // Another tenant's addresses: those of the one before are nobody's.
     let mac = Mac([2, 0, 0, 0, 77, 1]);
