@@ -5,6 +5,10 @@ mod faults;
 mod front;
 #[path = "vhost/life.rs"]
 mod life;
+#[path = "vhost/offload.rs"]
+mod offload;
+#[path = "vhost/packed.rs"]
+mod packed;
 
 use ferric_cli::raw::Port;
 use ferric_cli::vhost::bridge::{Bridge, Counts};
@@ -133,7 +137,7 @@ fn both_ways(bench: &mut Bench, features: u64, lengths: &[usize]) {
 fn frames_go_both_ways() {
     let mut bench = Bench::twins();
     let lengths = [14, 42, 59, 60, 61, 1514, 4096, 8190, 8191];
-    let kinds = [PLAIN, PLAIN | MERGES, PLAIN | MERGES | TABLES | EVENTS, PLAIN | EVENTS];
+    let kinds = [PLAIN, PLAIN | MERGES, PLAIN | MERGES | TABLES | EVENTS, PLAIN | EVENTS, PLAIN | PACKED, PLAIN | PACKED | MERGES | EVENTS | IN_ORDER];
     kinds.iter().for_each(|features| both_ways(&mut bench, *features, &lengths));
     let counts = bench.end();
     let n = (lengths.len() * kinds.len()) as u64;
@@ -203,8 +207,12 @@ fn addresses_are_kept() {
 /// A frame takes as many buffers as it needs, which come all at once.
 #[test]
 fn buffers_are_merged() {
+    [0, PACKED].into_iter().for_each(merged_into_buffers);
+}
+
+fn merged_into_buffers(kind: u64) {
     let mut bench = Bench::twins();
-    let mut front = Front::start(&bench.socket, PLAIN | MERGES, 16);
+    let mut front = Front::start(&bench.socket, PLAIN | MERGES | kind, 16);
     for (n, bytes) in [1500, 12, 3000, 1, 4000, 500].into_iter().enumerate() {
         front.receive_into(n as u16, bytes);
     }

@@ -1,11 +1,17 @@
 //! Frames between a guest's rings and the port of a card.
 use super::guest::{Guest, RX, TX};
-use super::ring::{Bad, Broken, Buffers, Memory, Ring};
+use super::ring::{Broken, GuestMemory, Next, Ring};
 use crate::raw::{Port, Trouble};
-use ferric_abi::virtio::NetHeader;
+use ferric_abi::codes::VirtioCause;
+use ferric_abi::virtio::{feature, NetHeader};
 use ferric_driver::types::Mac;
 use ferric_model::net::parse::MAX_FRAME;
+use ferric_model::virtio::offload::{judge, Offload};
+use ferric_model::virtio::segment::segments;
+use ferric_model::virtio::verdict::is_verified;
+use ferric_model::virtio::walk::{total, Segment};
 use serde::Serialize;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -16,10 +22,10 @@ const HEADER: usize = NetHeader::BYTES;
 /// Bytes of a MAC address, and of the header of an Ethernet frame.
 const MAC: usize = 6;
 const ETHERNET: usize = 14;
-/// Where a header says how many chains its frame takes.
-const CHAINS_AT: usize = 10;
+/// Longest frame that is cut into segments, with its Ethernet header and a tag.
+const LONGEST: usize = 65_550;
 
-/// What has become of frames. Each chain of the send ring and each frame of the card is counted once in its half; `waits`, `connections`, `rejected_connections` and `broken_rings` are no frames.
+/// What has become of frames. Each chain of the send ring and each frame of the card is counted once in its half; from `segments` on they are counts of other things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Frames of the guest that the card has got.
@@ -30,7 +36,7 @@ pub struct Counts {
     pub sent_short: u64,
     /// Longer than the card can carry.
     pub sent_long: u64,
-    /// Asked for a checksum or for segments, which was not offered.
+    /// Asked for a checksum or for segments in a way that the frame does not bear out, or that was not offered.
     pub sent_offload: u64,
     /// From another address than those of `--mac`.
     pub sent_foreign: u64,
@@ -42,8 +48,12 @@ pub struct Counts {
     pub dropped_no_buffer: u64,
     /// More bytes than the buffers that there are.
     pub dropped_small: u64,
-    /// Met a chain that is as above, which was given back.
+    /// Met a buffer that is not in the guest's memory; all in hand was given back with nothing in it.
     pub dropped_bad: u64,
+    /// Frames that a frame of the guest has been cut into.
+    pub segments: u64,
+    /// Chains of the receive ring that were given back unused: no end, a wrong direction, no descriptor.
+    pub received_bad: u64,
     /// Times that the card had no room, and frames waited in the guest's ring.
     pub waits: u64,
     /// Front ends that have come.
@@ -63,6 +73,8 @@ pub struct Bridge {
     pub counts: Counts,
     /// The frame in hand, behind its header.
     frame: Vec<u8>,
+    /// Frames of the guest whose chains have gone back, and for which the card has no room yet.
+    waiting: VecDeque<Vec<u8>>,
     blocked: bool,
     live: Arc<Mutex<Counts>>,
 }
@@ -70,7 +82,7 @@ pub struct Bridge {
 impl Bridge {
     /// Over `port`, which was opened for `macs`.
     pub fn new(port: Port, macs: &[Mac]) -> Self {
-        Self { port, macs: macs.to_vec(), counts: Counts::default(), frame: Vec::with_capacity(HEADER + MAX_FRAME), blocked: false, live: Arc::default() }
+        Self { port, macs: macs.to_vec(), counts: Counts::default(), frame: Vec::with_capacity(HEADER + MAX_FRAME), waiting: VecDeque::new(), blocked: false, live: Arc::default() }
     }
 
     /// The counts as they were at the end of the last turn, for other threads.
@@ -93,15 +105,23 @@ impl Bridge {
     fn turn(&mut self, guest: Option<&mut Guest>) -> Result<bool, Trouble> {
         self.port.listen();
         let Some(guest) = guest else {
-            let more = self.receive(|_, _| false)?;
+            let mut more = self.receive(|_, _| false)?;
+            // Of the guest that has gone.
+            for _ in 0..TURN {
+                if self.waiting.is_empty() || !self.has_room()? {
+                    break;
+                }
+                self.send_waiting()?;
+            }
+            more |= !self.waiting.is_empty() && !self.blocked;
             self.port.flush();
             return Ok(more);
         };
-        let (header, merges) = (guest.header(), guest.merges());
+        let (header, features) = (guest.header(), guest.features());
         let (memory, [rx, tx]) = guest.parts();
         let mut more = false;
         if tx.is_running() {
-            match self.send(memory, tx, header)? {
+            match self.send(memory, tx, header, features)? {
                 Ok(there_is) => more |= there_is,
                 Err(Broken) => self.broken(tx, TX),
             }
@@ -111,7 +131,7 @@ impl Bridge {
             if !rx.is_running() || fault.is_err() {
                 return false;
             }
-            fault = deliver(memory, rx, header, merges, frame, counts);
+            fault = deliver(memory, rx, header, features, frame, counts);
             fault.is_ok()
         })?;
         self.port.flush();
@@ -127,74 +147,101 @@ impl Bridge {
         log::warn!("ring {index} says what cannot be; it stands until the front end starts it again");
     }
 
-    /// From the guest. True: there is more, which the card has room for.
-    fn send(&mut self, memory: &Memory, ring: &mut Ring, header: usize) -> Result<Result<bool, Broken>, Trouble> {
-        let mut used = Vec::with_capacity(TURN);
-        let mut more = true;
-        let mut fault = ring.hush(memory);
-        while fault.is_ok() && used.len() < TURN {
+    /// Sends the first frame that waits; the caller has looked whether there is room. False: none waits.
+    fn send_waiting(&mut self) -> Result<bool, Trouble> {
+        let Some(frame) = self.waiting.pop_front() else { return Ok(false) };
+        self.port.send(&frame)
+    }
+
+    /// The card takes another frame; if not, there will be an interrupt when it does.
+    fn has_room(&mut self) -> Result<bool, Trouble> {
+        if !self.port.has_room()? {
+            self.port.flush();
+            self.port.await_room();
+            // There may be by now.
             if !self.port.has_room()? {
-                // An interrupt when there is room; there may be by now.
-                self.port.flush();
-                self.port.await_room();
-                if !self.port.has_room()? {
-                    self.counts.waits += u64::from(!self.blocked);
-                    (self.blocked, more) = (true, false);
+                self.counts.waits += u64::from(!self.blocked);
+                self.blocked = true;
+                return Ok(false);
+            }
+        }
+        self.blocked = false;
+        Ok(true)
+    }
+
+    /// From the guest. True: there is more, which the card has room for.
+    fn send(&mut self, memory: &GuestMemory, ring: &mut Ring, header: usize, features: u64) -> Result<Result<bool, Broken>, Trouble> {
+        ring.look();
+        let (mut sent, mut more, mut fault) = (0, true, Ok(()));
+        while fault.is_ok() && sent < TURN {
+            if !self.has_room()? {
+                more = false;
+                break;
+            }
+            sent += 1;
+            if self.send_waiting()? {
+                continue;
+            }
+            match ring.next(memory) {
+                Ok(Next::Chain(chain)) => {
+                    *self.outcome(memory, &chain.chain.readable, header, features)? += 1;
+                    // Its bytes are the card's, or wait: the guest may have its buffers back.
+                    ring.finish(&chain, 0);
+                }
+                Ok(Next::Bad(VirtioCause::Short)) => self.counts.sent_short += 1,
+                Ok(Next::Bad(_)) => self.counts.sent_bad += 1,
+                Ok(Next::Nothing) => {
+                    more = false;
                     break;
                 }
-            }
-            self.blocked = false;
-            match ring.take(memory, false) {
-                Ok(Some(chain)) => {
-                    *self.outcome(memory, &chain.buffers, header)? += 1;
-                    used.push((chain.head, 0));
-                }
-                Ok(None) => match ring.listen(memory) {
-                    Ok(true) => continue,
-                    Ok(false) => {
-                        more = false;
-                        break;
-                    }
-                    Err(e) => fault = Err(e),
-                },
                 Err(e) => fault = Err(e),
             }
         }
-        // Their bytes are the card's: the guest may have its buffers back.
-        Ok(ring.give(memory, &used).and(ring.tell(memory)).and(fault).map(|()| more))
+        Ok(ring.give(memory).and(ring.tell(memory)).and(fault).map(|()| more))
     }
 
     /// Sends one frame, if it may be: what counts it.
-    fn outcome(&mut self, memory: &Memory, buffers: &Result<Buffers, Bad>, header: usize) -> Result<&mut u64, Trouble> {
+    fn outcome(&mut self, memory: &GuestMemory, buffers: &[Segment], header: usize, features: u64) -> Result<&mut u64, Trouble> {
         let c = &mut self.counts;
-        let Ok(buffers) = buffers else { return Ok(&mut c.sent_bad) };
-        let length = buffers.iter().map(|(_, n)| n).sum::<usize>();
+        let length = total(buffers) as usize;
         if length < header + ETHERNET {
             return Ok(&mut c.sent_short);
         }
-        if length > header + MAX_FRAME {
+        if length > header + LONGEST {
             return Ok(&mut c.sent_long);
         }
         self.frame.resize(length, 0);
         let mut rest = &mut self.frame[..];
-        for (at, n) in buffers {
+        for buffer in buffers {
             let part;
-            (part, rest) = rest.split_at_mut(*n);
-            if memory.read_slice(part, *at).is_err() {
+            (part, rest) = rest.split_at_mut(buffer.length as usize);
+            if memory.read_slice(part, GuestAddress(buffer.addr)).is_err() {
                 return Ok(&mut c.sent_bad);
             }
         }
         let mut head = NetHeader::default();
         head.0[..header].copy_from_slice(&self.frame[..header]);
-        if head.needs_csum() || head.gso() != 0 {
-            return Ok(&mut c.sent_offload);
-        }
         let frame = &self.frame[header..];
         if !self.macs.is_empty() && self.macs.iter().all(|mac| mac.0 != frame[MAC..2 * MAC]) {
             return Ok(&mut c.sent_foreign);
         }
-        // There is room: the caller has looked.
-        self.port.send(frame)?;
+        let Ok(offload) = judge(&head, frame, features) else { return Ok(&mut c.sent_offload) };
+        let longest = match offload {
+            Some(Offload { segments: Some(how), .. }) => frame.len().min(how.headers + usize::from(how.size)),
+            _ => frame.len(),
+        };
+        if longest > MAX_FRAME {
+            return Ok(&mut c.sent_long);
+        }
+        match offload {
+            // There is room: the caller has looked.
+            None => _ = self.port.send(frame)?,
+            Some(offload) => {
+                let cut = offload.segments.is_some();
+                self.waiting.extend(segments(frame.to_vec(), Some(offload)));
+                c.segments += if cut { self.waiting.len() as u64 } else { 0 };
+            }
+        }
         Ok(&mut c.sent)
     }
 
@@ -213,69 +260,53 @@ impl Bridge {
 }
 
 /// Puts a frame into the receive ring, and counts what has become of it.
-fn deliver(memory: &Memory, ring: &mut Ring, header: usize, merges: bool, frame: &[u8], counts: &mut Counts) -> Result<(), Broken> {
-    let wanted = header + frame.len();
-    let start = ring.place();
-    let (mut chains, mut room) = (Vec::new(), 0);
-    while room < wanted {
-        let Some(chain) = ring.take(memory, true)? else {
-            // What is there stays there.
-            ring.set_base(start);
-            let cause = if chains.is_empty() { &mut counts.dropped_no_buffer } else { &mut counts.dropped_small };
-            *cause += 1;
-            return Ok(());
-        };
-        let Ok(buffers) = chain.buffers else {
-            chains.push((chain.head, Buffers::new()));
-            return give_up(memory, ring, &chains, counts);
-        };
-        let bytes = buffers.iter().map(|(_, n)| n).sum::<usize>();
-        room += bytes;
-        let first = chains.is_empty();
-        chains.push((chain.head, buffers));
-        // The header does not go over several chains.
-        if first && (bytes < header || (!merges && bytes < wanted)) {
-            ring.set_base(start);
-            counts.dropped_small += 1;
-            return Ok(());
+fn deliver(memory: &GuestMemory, ring: &mut Ring, header: usize, features: u64, frame: &[u8], counts: &mut Counts) -> Result<(), Broken> {
+    match collect(memory, ring, header, header + frame.len(), features & feature::MRG_RXBUF != 0, counts)? {
+        Some(n) => {
+            let chains = ring.take(n);
+            // DATA_VALID is the device's word that the checksum is good (VIRTIO 1.3, 5.1.6.4).
+            let valid = features & feature::GUEST_CSUM != 0 && is_verified(frame);
+            let head = NetHeader::default().with_data_valid(valid).with_num_buffers(n as u16);
+            let mut parts = [&head.0[..header], frame];
+            let written: Option<Vec<u32>> = chains.iter().map(|chain| fill(memory, &chain.chain.writable, &mut parts)).collect();
+            *if written.is_some() { &mut counts.received } else { &mut counts.dropped_bad } += 1;
+            let written = written.unwrap_or_else(|| vec![0; n]);
+            chains.iter().zip(written).for_each(|(chain, bytes)| ring.finish(chain, bytes));
         }
+        None => *if ring.is_empty() { &mut counts.dropped_no_buffer } else { &mut counts.dropped_small } += 1,
     }
-    let mut head = [0; HEADER];
-    head[CHAINS_AT..].copy_from_slice(&(chains.len() as u16).to_le_bytes());
-    let mut used = Vec::with_capacity(chains.len());
-    let mut parts = [&head[..header], frame];
-    for (number, buffers) in &chains {
-        let mut written = 0;
-        for (at, n) in buffers {
-            match write(memory, *at, *n, &mut parts) {
-                Some(n) => written += n,
-                None => return give_up(memory, ring, &chains, counts),
-            }
-        }
-        used.push((*number, written as u32));
-    }
-    ring.give(memory, &used)?;
-    counts.received += 1;
-    Ok(())
+    ring.give(memory)
 }
 
-/// Fills a buffer of `n` bytes with what is left of `parts`: how many bytes that were. `None`: it is not in the guest's memory.
-fn write(memory: &Memory, at: GuestAddress, n: usize, parts: &mut [&[u8]; 2]) -> Option<usize> {
-    let mut written = 0;
-    for part in parts {
-        let (now, later) = part.split_at(part.len().min(n - written));
-        if !now.is_empty() {
-            memory.write_slice(now, at.0.checked_add(written as u64).map(GuestAddress)?).ok()?;
+/// How many of the chains that wait have room for `wanted` bytes: one, or if buffers are merged as many as it takes. `None`: those that there are have not.
+fn collect(memory: &GuestMemory, ring: &mut Ring, header: usize, wanted: usize, merges: bool, counts: &mut Counts) -> Result<Option<usize>, Broken> {
+    let (mut n, mut room) = (0, 0);
+    while room < wanted {
+        let Some(chains) = ring.wait_for(memory, n + 1, &mut counts.received_bad)? else { return Ok(None) };
+        room += total(&chains[n].chain.writable) as usize;
+        n += 1;
+        // The header does not go over several chains.
+        if n == 1 && (room < header || (!merges && room < wanted)) {
+            return Ok(None);
         }
-        *part = later;
-        written += now.len();
+    }
+    Ok(Some(n))
+}
+
+/// Fills buffers with what is left of `parts`: how many bytes that were. `None`: one is not in the guest's memory.
+fn fill(memory: &GuestMemory, buffers: &[Segment], parts: &mut [&[u8]; 2]) -> Option<u32> {
+    let mut written = 0;
+    for buffer in buffers {
+        let mut offset = 0;
+        for part in parts.iter_mut() {
+            let (now, later) = part.split_at(part.len().min(buffer.length as usize - offset));
+            if !now.is_empty() {
+                memory.write_slice(now, buffer.addr.checked_add(offset as u64).map(GuestAddress)?).ok()?;
+            }
+            *part = later;
+            offset += now.len();
+        }
+        written += offset as u32;
     }
     Some(written)
-}
-
-/// A frame met a chain that cannot be used: all in hand goes back with nothing in it.
-fn give_up(memory: &Memory, ring: &mut Ring, chains: &[(u16, Buffers)], counts: &mut Counts) -> Result<(), Broken> {
-    ring.give(memory, &chains.iter().map(|(head, _)| (*head, 0)).collect::<Vec<_>>())?;
-    counts.dropped_bad += 1;
-    Ok(())
 }

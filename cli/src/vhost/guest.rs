@@ -1,6 +1,7 @@
 //! What a front end has said of its guest: features, memory, rings. The messages themselves are the crate `vhost`'s.
-use super::ring::{Memory, Ring};
+use super::ring::{GuestMemory, Ring};
 use ferric_abi::virtio::feature;
+use ferric_model::virtio::walk::Direction;
 use std::fs::File;
 use std::io;
 use vhost::vhost_user::message::*;
@@ -12,12 +13,25 @@ use vm_memory::{GuestAddress, GuestRegionMmap};
 pub const RX: usize = 0;
 pub const TX: usize = 1;
 /// What guests may have. Whatever else they see in their card is QEMU's doing. Not RING_RESET: of a queue that a guest resets QEMU 11 tells a vhost-user back end nothing.
-pub const OFFERED: u64 = feature::VERSION_1 | feature::MAC | feature::MTU | feature::MRG_RXBUF | feature::INDIRECT_DESC | feature::EVENT_IDX;
+pub const OFFERED: u64 = feature::VERSION_1
+    | feature::MAC
+    | feature::MTU
+    | feature::MRG_RXBUF
+    | feature::INDIRECT_DESC
+    | feature::EVENT_IDX
+    | feature::RING_PACKED
+    | feature::IN_ORDER
+    | feature::CSUM
+    | feature::GUEST_CSUM
+    | feature::HOST_TSO4
+    | feature::HOST_TSO6
+    | feature::HOST_ECN
+    | feature::HOST_USO;
 
 /// A guest.
 pub struct Guest {
     features: u64,
-    memory: Memory,
+    memory: GuestMemory,
     /// Where the front end has its guest's memory: address there, bytes, address in the guest.
     seen: Vec<(u64, u64, u64)>,
     rings: [Ring; 2],
@@ -25,13 +39,13 @@ pub struct Guest {
 
 impl Default for Guest {
     fn default() -> Self {
-        Self { features: 0, memory: Memory::new(), seen: Vec::new(), rings: [Ring::new(), Ring::new()] }
+        Self { features: 0, memory: GuestMemory::new(), seen: Vec::new(), rings: [Ring::new(Direction::Writable), Ring::new(Direction::Readable)] }
     }
 }
 
 impl Guest {
     /// Its memory, and its rings.
-    pub fn parts(&mut self) -> (&Memory, &mut [Ring; 2]) {
+    pub fn parts(&mut self) -> (&GuestMemory, &mut [Ring; 2]) {
         (&self.memory, &mut self.rings)
     }
 
@@ -45,9 +59,9 @@ impl Guest {
         self.features == 0
     }
 
-    /// A received frame may take several buffers.
-    pub fn merges(&self) -> bool {
-        self.features & feature::MRG_RXBUF != 0
+    /// What both sides have agreed on.
+    pub fn features(&self) -> u64 {
+        self.features
     }
 
     /// Bytes of the header in front of each frame. Drivers of the time before VERSION_1 leave out its last field, unless buffers are merged.
@@ -114,7 +128,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
         self.features = features;
         let at_once = features & VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits() == 0;
         for ring in &mut self.rings {
-            ring.set_event_idx(features & feature::EVENT_IDX != 0);
+            ring.set_features(features);
             if at_once {
                 ring.enable(true);
             }
@@ -133,7 +147,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
             seen.push((at, bytes, guest));
         }
         list.sort_by_key(|(guest, _)| *guest);
-        self.memory = Memory::from_regions(list.into_iter().map(|(_, mapped)| mapped).collect()).map_err(|e| refuse(format!("the guest's memory: {e}")))?;
+        self.memory = GuestMemory::from_regions(list.into_iter().map(|(_, mapped)| mapped).collect()).map_err(|e| refuse(format!("the guest's memory: {e}")))?;
         self.seen = seen;
         self.check_rings();
         Ok(None)
@@ -150,7 +164,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
     fn set_vring_addr(&mut self, index: u32, _flags: VhostUserVringAddrFlags, descriptor: u64, used: u64, available: u64, _log: u64) -> Result<()> {
         log::debug!("ring {index}: at {descriptor:#x}, {available:#x}, {used:#x}");
         let [descriptor, available, used] = [self.guest_address(descriptor)?, self.guest_address(available)?, self.guest_address(used)?];
-        if !self.ring(index)?.set_areas(descriptor, available, used) {
+        if !self.ring(index)?.set_areas([descriptor, available, used]) {
             return Err(refuse(format!("ring {index} is not aligned")));
         }
         self.check_rings();

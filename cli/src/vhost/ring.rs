@@ -1,87 +1,134 @@
-//! A split ring of a guest, from the device's side: `virtio_queue::Queue` for the descriptors and the available ring; the used ring is written here, because all buffers of a merged frame
-//! have to become visible at once, and because that crate does not know `VIRTQ_AVAIL_F_NO_INTERRUPT`.
+//! A guest's ring, split or packed, from the device's side: the golden model of a ring (`ferric_model::virtio::engine`) over the guest's memory, and how a front end says that it begins and stops.
+use ferric_abi::codes::VirtioCause;
+use ferric_abi::virtio::feature;
+use ferric_model::virtio::engine::{Engine, Taken, Took};
+use ferric_model::virtio::ring::{Format, Ring as Areas};
+use ferric_model::virtio::turn::Turn;
+use ferric_model::virtio::walk::Direction;
+use ferric_model::virtio::{Memory, Unmapped};
+use ferric_sim::virtio::read_whole;
+use std::collections::VecDeque;
 use std::fs::File;
-use std::num::Wrapping;
 use std::os::fd::{FromRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{fence, Ordering};
-use virtio_queue::{Queue, QueueOwnedT, QueueT};
-use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
 use vmm_sys_util::eventfd::EventFd;
-
-/// The memory of a guest.
-pub type Memory = GuestMemoryMmap<()>;
 
 /// Most entries of a ring; as many as QEMU gives one at most.
 pub const MOST: u16 = 1024;
-/// Bit 0 of the available ring's flags: the driver wants no interrupts.
-const NO_INTERRUPT: u16 = 1;
-/// Bytes in front of the entries of both rings, of an available entry, and of a used one.
-const HEAD: u64 = 4;
-const AVAILABLE: u64 = 2;
-const USED: u64 = 8;
-/// Where the used ring has its index.
-const INDEX: u64 = 2;
+/// Of a packed ring's place as front ends say it: the bit that is the wrap counter.
+const WRAP: u16 = 1 << 15;
+/// Where a split ring's used index is, behind the device's area.
+const USED_INDEX: u64 = 2;
+
+/// The memory of a guest.
+pub type GuestMemory = GuestMemoryMmap<()>;
+
+/// A guest's memory as a ring sees it.
+pub struct Seen<'a>(pub &'a GuestMemory);
+
+impl Memory for Seen<'_> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<(), Unmapped> {
+        read_whole(into, |into| self.0.read_slice(into, GuestAddress(at)).map_err(|_| Unmapped))
+    }
+
+    fn write(&mut self, at: u64, from: &[u8]) -> Result<(), Unmapped> {
+        // What a later write makes visible is there before it.
+        fence(Ordering::SeqCst);
+        self.0.write_slice(from, GuestAddress(at)).map_err(|_| Unmapped)?;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+}
 
 /// The ring cannot be read, or says what cannot be: where it stands is not known any more.
 #[derive(Debug, PartialEq)]
 pub struct Broken;
 
-/// A chain with a fault: it goes back with nothing in it, and the ring goes on.
-#[derive(Debug, PartialEq)]
-pub struct Bad;
+impl From<VirtioCause> for Broken {
+    fn from(cause: VirtioCause) -> Self {
+        log::debug!("a ring is broken: {cause:?}");
+        Broken
+    }
+}
 
-/// The buffers of a chain in the guest's memory.
-pub type Buffers = Vec<(GuestAddress, usize)>;
-
-/// A chain that the driver has made available.
-pub struct Chain {
-    /// Its number, which goes back.
-    pub head: u16,
-    /// Its buffers, all of one direction.
-    pub buffers: Result<Buffers, Bad>,
+/// What is next in a ring to be sent from.
+pub enum Next {
+    /// A chain.
+    Chain(Taken),
+    /// One with a fault, which goes back as it is.
+    Bad(VirtioCause),
+    /// Nothing: the driver tells when there is something again.
+    Nothing,
 }
 
 /// A ring.
 pub struct Ring {
-    queue: Queue,
-    event_idx: bool,
+    direction: Direction,
+    features: u64,
+    size: u16,
+    /// Addresses in the guest of descriptors, driver's area, device's area.
+    areas: [u64; 3],
+    /// Where it begins, as the front end has said it.
+    base: u16,
+    ready: bool,
     enabled: bool,
     broken: bool,
     kick: Option<EventFd>,
     call: Option<EventFd>,
-    /// Used index of which the driver has been told, or has said that it does not want to be.
-    told: Wrapping<u16>,
-    /// Nothing has been told since the ring was started.
+    /// The driver has been told nothing since the ring was started.
     fresh: bool,
+    engine: Option<Engine>,
+    /// Chains that are in hand and wait for a frame, in order.
+    stock: VecDeque<Taken>,
 }
 
 impl Ring {
-    /// One that does not run.
-    pub fn new() -> Self {
-        let queue = Queue::new(MOST).expect("a size that can be");
-        Self { queue, event_idx: false, enabled: false, broken: false, kick: None, call: None, told: Wrapping(0), fresh: true }
+    /// One that does not run, of which the device writes the buffers, or reads them.
+    pub fn new(direction: Direction) -> Self {
+        let stock = VecDeque::new();
+        Self { direction, features: 0, size: MOST, areas: [0; 3], base: 0, ready: false, enabled: false, broken: false, kick: None, call: None, fresh: true, engine: None, stock }
     }
 
-    /// Entries, a power of two up to [`MOST`]. False: that it cannot be.
+    fn format(&self) -> Format {
+        if self.features & feature::RING_PACKED != 0 {
+            Format::Packed
+        } else {
+            Format::Split
+        }
+    }
+
+    /// What both sides have agreed on.
+    pub fn set_features(&mut self, features: u64) {
+        self.pause();
+        self.features = features;
+    }
+
+    /// Entries, up to [`MOST`], of a split ring a power of two. False: that it cannot be.
     pub fn set_size(&mut self, size: u32) -> bool {
-        u16::try_from(size).is_ok_and(|size| self.queue.try_set_size(size).is_ok())
+        self.pause();
+        match u16::try_from(size) {
+            Ok(size) if (1..=MOST).contains(&size) && (self.format() == Format::Packed || size.is_power_of_two()) => self.size = size,
+            _ => return false,
+        }
+        true
     }
 
-    /// Where its parts are. False: one is not aligned.
-    pub fn set_areas(&mut self, descriptors: u64, available: u64, used: u64) -> bool {
-        let q = &mut self.queue;
-        q.try_set_desc_table_address(GuestAddress(descriptors)).is_ok() && q.try_set_avail_ring_address(GuestAddress(available)).is_ok() && q.try_set_used_ring_address(GuestAddress(used)).is_ok()
+    /// Where its parts are: descriptors, driver's area, device's area. False: one is not aligned.
+    pub fn set_areas(&mut self, areas: [u64; 3]) -> bool {
+        self.pause();
+        self.areas = areas;
+        let small = match self.format() {
+            Format::Split => [16, 2, 4],
+            Format::Packed => [16, 4, 4],
+        };
+        areas.iter().zip(small).all(|(at, align)| at % align == 0)
     }
 
-    /// The available index from which on it is read.
+    /// From where on it is read: the available index, of a packed ring the number of a descriptor and the wrap counter in bit 15.
     pub fn set_base(&mut self, base: u16) {
-        self.queue.set_next_avail(base);
-    }
-
-    /// Both sides say at which index they want to be told.
-    pub fn set_event_idx(&mut self, on: bool) {
-        self.event_idx = on;
-        self.queue.set_event_idx(on);
+        self.pause();
+        self.base = base;
     }
 
     /// Frames may pass, or not.
@@ -96,38 +143,72 @@ impl Ring {
 
     /// The ring is there from now on, and the driver tells by `kick`; without one it has to be looked at.
     pub fn start(&mut self, kick: Option<File>) {
+        self.pause();
         self.kick = kick.map(event);
-        self.queue.set_ready(true);
-        (self.broken, self.fresh) = (false, true);
+        (self.ready, self.broken, self.fresh) = (true, false, true);
+    }
+
+    /// What is in hand stays in the ring, and it goes on from there. Nothing is kept over what a front end says of a ring.
+    fn pause(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            let place = engine.place();
+            self.base = match self.format() {
+                Format::Split => place as u16,
+                Format::Packed => {
+                    let (slot, wrap) = engine.ring().slot(place);
+                    slot as u16 | if wrap { WRAP } else { 0 }
+                }
+            };
+        }
+        self.stock.clear();
     }
 
     /// The ring's memory can be used: looked at when the ring is started and when something about it changes. False: the ring is broken, and was not before.
-    pub fn check(&mut self, memory: &Memory) -> bool {
-        if !self.queue.ready() || self.broken {
+    pub fn check(&mut self, memory: &GuestMemory) -> bool {
+        if !self.ready || self.broken {
             return true;
         }
-        match self.queue.used_idx(memory, Ordering::Acquire) {
-            Ok(used) if self.queue.is_valid(memory) => {
-                if self.fresh {
-                    self.queue.set_next_used(used.0);
-                    self.told = used;
-                }
-            }
-            _ => self.broken = true,
-        }
+        self.broken = !self.is_within(memory) || (self.engine.is_none() && self.begin(memory).is_none());
         !self.broken
     }
 
-    /// It is there no more. Gives the available index up to which it has been used.
+    /// All of it is in the guest's memory.
+    fn is_within(&self, memory: &GuestMemory) -> bool {
+        let n = usize::from(self.size);
+        let bytes = match self.format() {
+            Format::Split => [16 * n, 6 + 2 * n, 6 + 8 * n],
+            Format::Packed => [16 * n, 4, 4],
+        };
+        self.areas.iter().zip(bytes).all(|(at, bytes)| memory.check_range(GuestAddress(*at), bytes))
+    }
+
+    fn begin(&mut self, memory: &GuestMemory) -> Option<()> {
+        let areas = Areas::new(self.format(), self.size, MOST, self.areas)?;
+        let (fetch, used) = match self.format() {
+            Format::Split => {
+                let used: u16 = memory.load(GuestAddress(areas.device() + USED_INDEX), Ordering::Acquire).ok()?;
+                (self.base.into(), u16::from_le(used).into())
+            }
+            Format::Packed => {
+                let place = areas.place(self.base & !WRAP, self.base & WRAP != 0)?;
+                (place, place)
+            }
+        };
+        self.engine = Some(Engine::new(areas, self.features, self.direction).resumed(fetch, used));
+        Some(())
+    }
+
+    /// It is there no more. Gives the place for [`Ring::set_base`] from which on nothing has been used.
     pub fn stop(&mut self) -> u16 {
-        self.queue.set_ready(false);
+        self.pause();
+        self.ready = false;
         (self.kick, self.call) = (None, None);
-        self.queue.next_avail()
+        self.base
     }
 
     /// Frames pass.
     pub fn is_running(&self) -> bool {
-        self.queue.ready() && self.enabled && !self.broken
+        self.ready && self.enabled && !self.broken
     }
 
     /// Nobody tells when there is something in it.
@@ -145,7 +226,8 @@ impl Ring {
         let fails = |k: &EventFd| k.read().is_err_and(|e| e.kind() != std::io::ErrorKind::WouldBlock);
         let fine = good && !self.kick.as_ref().is_some_and(fails);
         if !fine {
-            (self.kick, self.broken) = (None, true);
+            self.kick = None;
+            self.give_up();
         }
         fine
     }
@@ -155,85 +237,82 @@ impl Ring {
         self.broken = true;
     }
 
-    /// The available index of the next chain, for [`Ring::set_base`] to go back.
-    pub fn place(&self) -> u16 {
-        self.queue.next_avail()
+    fn engine(&mut self) -> Result<&mut Engine, Broken> {
+        self.engine.as_mut().ok_or(Broken)
     }
 
-    /// The next chain, whose buffers the device is to write, or to read.
-    pub fn take(&mut self, memory: &Memory, writes: bool) -> Result<Option<Chain>, Broken> {
-        let Some(mut chain) = self.queue.iter(memory).map_err(|_| Broken)?.next() else { return Ok(None) };
-        let head = chain.head_index();
-        let (mut buffers, mut whole) = (Buffers::new(), false);
-        // What ends without an end, at a descriptor that cannot be read or after too many, is no chain.
-        for d in &mut chain {
-            if d.is_write_only() != writes {
-                return Ok(Some(Chain { head, buffers: Err(Bad) }));
+    /// Looks whether there is something, whether the driver has told or not.
+    pub fn look(&mut self) {
+        if let Some(engine) = &mut self.engine {
+            engine.notify();
+        }
+    }
+
+    /// The next chain. If there is none, the driver tells when there is.
+    pub fn next(&mut self, memory: &GuestMemory) -> Result<Next, Broken> {
+        let engine = self.engine()?;
+        loop {
+            match engine.turn(&mut Seen(memory))? {
+                Turn::Idle => return Ok(Next::Nothing),
+                Turn::Worked => {}
+                Turn::Chain(taken) => return Ok(Next::Chain(taken)),
+                Turn::Rejected(cause) => return Ok(Next::Bad(cause)),
             }
-            buffers.push((d.addr(), d.len() as usize));
-            whole = !d.has_next();
         }
-        Ok(Some(Chain { head, buffers: if whole { Ok(buffers) } else { Err(Bad) } }))
     }
 
-    /// Gives chains back, each with the bytes written into it; the driver sees all of them at once. A head that there is not is left out.
-    pub fn give(&mut self, memory: &Memory, chains: &[(u16, u32)]) -> Result<(), Broken> {
-        let size = self.queue.size();
-        let mut next = Wrapping(self.queue.next_used());
-        for (head, length) in chains.iter().filter(|(head, _)| *head < size) {
-            let at = HEAD + u64::from(next.0 % size) * USED;
-            let entry = u64::from(*head) | u64::from(*length) << 32;
-            memory.write_obj(entry.to_le(), self.used(at)?).map_err(|_| Broken)?;
-            next += 1;
+    /// The first chains that wait, once there are `n` of them; `bad` counts those with a fault on the way, which go back as they are. `None`: there are not as many.
+    pub fn wait_for(&mut self, memory: &GuestMemory, n: usize, bad: &mut u64) -> Result<Option<&VecDeque<Taken>>, Broken> {
+        for _ in 0..MOST {
+            if self.stock.len() >= n {
+                return Ok(Some(&self.stock));
+            }
+            match self.engine()?.take(&mut Seen(memory))? {
+                Took::Chain(taken) => self.stock.push_back(taken),
+                Took::Rejected(_) => *bad += 1,
+                Took::Nothing => break,
+            }
         }
-        self.queue.set_next_used(next.0);
-        memory.store(next.0.to_le(), self.used(INDEX)?, Ordering::Release).map_err(|_| Broken)
+        Ok(None)
     }
 
-    fn used(&self, offset: u64) -> Result<GuestAddress, Broken> {
-        self.queue.used_ring().checked_add(offset).map(GuestAddress).ok_or(Broken)
+    /// No chain waits for a frame.
+    pub fn is_empty(&self) -> bool {
+        self.stock.is_empty()
     }
 
-    fn available(&self, memory: &Memory, offset: u64) -> Result<u16, Broken> {
-        let at = self.queue.avail_ring().checked_add(offset).map(GuestAddress).ok_or(Broken)?;
-        memory.load(at, Ordering::Relaxed).map(u16::from_le).map_err(|_| Broken)
+    /// Takes the first `n` chains that wait.
+    pub fn take(&mut self, n: usize) -> Vec<Taken> {
+        self.stock.drain(..n).collect()
+    }
+
+    /// A chain is done with, and has so many bytes in it.
+    pub fn finish(&mut self, chain: &Taken, written: u32) {
+        if let Some(engine) = &mut self.engine {
+            engine.finish(chain.number, written);
+        }
+    }
+
+    /// Gives back what is done with, and the driver sees all of it at once.
+    pub fn give(&mut self, memory: &GuestMemory) -> Result<(), Broken> {
+        Ok(self.engine()?.give_back(&mut Seen(memory)).map(drop)?)
     }
 
     /// Tells the driver of the chains given back since the last time, if it wants to hear of them.
-    pub fn tell(&mut self, memory: &Memory) -> Result<(), Broken> {
-        let now = Wrapping(self.queue.next_used());
-        if now == self.told {
-            return Ok(());
-        }
-        // What has been given is visible before the driver's wish is read: it looks again after it has changed its wish.
-        fence(Ordering::SeqCst);
-        let wanted = if self.event_idx {
-            let event = Wrapping(self.available(memory, HEAD + u64::from(self.queue.size()) * AVAILABLE)?);
-            self.fresh || now - event - Wrapping(1) < now - self.told
-        } else {
-            self.available(memory, 0)? & NO_INTERRUPT == 0
-        };
-        (self.told, self.fresh) = (now, false);
-        if let Some(Err(e)) = self.call.as_ref().filter(|_| wanted).map(|c| c.write(1)) {
+    pub fn tell(&mut self, memory: &GuestMemory) -> Result<(), Broken> {
+        let Some(wants) = self.engine()?.wants_interrupt(&mut Seen(memory))? else { return Ok(()) };
+        // Of an index nobody knows which one was there when the ring stopped.
+        let wants = wants || (self.fresh && self.features & feature::EVENT_IDX != 0);
+        self.fresh = false;
+        if let Some(Err(e)) = self.call.as_ref().filter(|_| wants).map(|c| c.write(1)) {
             log::debug!("the driver cannot be told: {e}");
         }
         Ok(())
     }
 
     /// No kicks, please. They may come all the same.
-    pub fn hush(&mut self, memory: &Memory) -> Result<(), Broken> {
-        self.queue.disable_notification(memory).map_err(|_| Broken)
-    }
-
-    /// Asks for a kick at the next chain. True: there is one already.
-    pub fn listen(&mut self, memory: &Memory) -> Result<bool, Broken> {
-        self.queue.enable_notification(memory).map_err(|_| Broken)
-    }
-}
-
-impl Default for Ring {
-    fn default() -> Self {
-        Self::new()
+    pub fn hush(&mut self, memory: &GuestMemory) -> Result<(), Broken> {
+        Ok(self.engine()?.wake(&mut Seen(memory))?)
     }
 }
 

@@ -100,6 +100,17 @@ impl Engine {
         }
     }
 
+    /// The ring goes on where an earlier one stopped: the next chain is at place `fetch`, the next used entry at `used`. Places that the ring does not have are those of the same number of rounds less.
+    pub fn resumed(self, fetch: u32, used: u32) -> Self {
+        let [fetch, used] = [fetch, used].map(|place| self.ring.after(place, 0));
+        Self { fetch, seen: fetch, used, signalled: used, ..self }
+    }
+
+    /// Place of the next used entry: the first chain that has not been given back, or the next one.
+    pub fn place(&self) -> u32 {
+        self.used
+    }
+
     /// Places that no chain in hand takes.
     fn free(&self) -> u32 {
         let taken: u32 = match self.ring.format() {

@@ -16,17 +16,21 @@ mod flag {
 }
 
 impl Frame {
-    /// The frames that leave, in their order: itself with its checksum, or its segments.
+    /// The frames that leave: see [`segments`].
     pub fn segments(self) -> Vec<Vec<u8>> {
-        let mut bytes = self.bytes;
-        match self.offload {
-            None => vec![bytes],
-            Some(Offload { csum_start, csum_at, segments: None }) => {
-                put_sum(&mut bytes, csum_start, csum_at, 0);
-                vec![bytes]
-            }
-            Some(Offload { csum_start, csum_at, segments: Some(how) }) => cut(&bytes, csum_start, csum_at, how),
+        segments(self.bytes, self.offload)
+    }
+}
+
+/// The frames that leave of one from its Ethernet header on, in their order: itself with its checksum, or its segments.
+pub fn segments(mut bytes: Vec<u8>, offload: Option<Offload>) -> Vec<Vec<u8>> {
+    match offload {
+        None => vec![bytes],
+        Some(Offload { csum_start, csum_at, segments: None }) => {
+            put_sum(&mut bytes, csum_start, csum_at, 0);
+            vec![bytes]
         }
+        Some(Offload { csum_start, csum_at, segments: Some(how) }) => cut(&bytes, csum_start, csum_at, how),
     }
 }
 

@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// From now on no notification is needed. With an event index nothing has to be written for that: it stays behind.
-    fn wake(&mut self, memory: &mut dyn Memory) -> Result<(), VirtioCause> {
+    pub fn wake(&mut self, memory: &mut dyn Memory) -> Result<(), VirtioCause> {
         (self.pending, self.phase) = (false, Phase::Active);
         if self.events {
             return Ok(());

@@ -16,6 +16,28 @@ pub struct GuestMemory<'a> {
     pub function: u16,
 }
 
+/// Reads what a driver on another processor may be writing, by `fill`, which copies it in pieces. A record is read again until two readings agree: the driver writes what makes a descriptor good last, so
+/// a second reading that sees that, too, began when all of it was there.
+pub fn read_whole(into: &mut [u8], mut fill: impl FnMut(&mut [u8]) -> Result<(), Unmapped>) -> Result<(), Unmapped> {
+    // What has been written before is visible before this is read: a driver's event, say, behind a used index.
+    fence(Ordering::SeqCst);
+    fill(into)?;
+    if into.len() <= 2 || into.len() > LINE {
+        return Ok(());
+    }
+    let mut again = [0; LINE];
+    for _ in 0..TRIES {
+        let again = &mut again[..into.len()];
+        fence(Ordering::SeqCst);
+        fill(again)?;
+        if again == into {
+            break;
+        }
+        into.copy_from_slice(again);
+    }
+    Ok(())
+}
+
 impl GuestMemory<'_> {
     fn fill(&mut self, at: u64, into: &mut [u8]) -> Result<(), Unmapped> {
         at.checked_add(into.len() as u64).ok_or(Unmapped)?;
@@ -24,26 +46,8 @@ impl GuestMemory<'_> {
 }
 
 impl Memory for GuestMemory<'_> {
-    /// A record is read again until two readings agree, since it is copied in pieces while its driver may write it: the driver writes what makes a descriptor good last, so a second reading that
-    /// sees that, too, began when all of it was there.
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<(), Unmapped> {
-        // What has been written before is visible before this is read: a driver's event, say, behind a used index.
-        fence(Ordering::SeqCst);
-        self.fill(at, into)?;
-        if into.len() <= 2 || into.len() > LINE {
-            return Ok(());
-        }
-        let mut again = [0; LINE];
-        for _ in 0..TRIES {
-            let again = &mut again[..into.len()];
-            fence(Ordering::SeqCst);
-            self.fill(at, again)?;
-            if again == into {
-                break;
-            }
-            into.copy_from_slice(again);
-        }
-        Ok(())
+        read_whole(into, |into| self.fill(at, into))
     }
 
     fn write(&mut self, at: u64, from: &[u8]) -> Result<(), Unmapped> {

@@ -11,7 +11,7 @@ mod rtl;
 pub use front::Front;
 #[cfg(feature = "cards")]
 pub use gateware::GatewareSeat;
-pub use memory::GuestMemory;
+pub use memory::{read_whole, GuestMemory};
 pub use model::ModelSeat;
 
 use crate::card::Body;

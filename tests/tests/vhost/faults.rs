@@ -67,7 +67,7 @@ fn chains_with_a_fault_go_back() {
         passes(&mut bench, &mut front, "what was not offered");
     }
     let counts = bench.end();
-    assert_eq!(counts, Counts { sent: 22, sent_bad: 13, sent_short: 3, sent_long: 2, sent_offload: 4, connections: 1, ..Default::default() });
+    assert_eq!(counts, Counts { sent: 22, sent_bad: 14, sent_short: 3, sent_long: 1, sent_offload: 4, connections: 1, ..Default::default() });
 }
 
 /// A head beyond the ring is skipped. An index that jumps breaks its ring, which the front end can start again.
@@ -108,7 +108,7 @@ fn rings_that_say_what_cannot_be() {
     assert_eq!((counts.sent, counts.sent_bad, counts.received, counts.dropped_no_driver, counts.broken_rings), (3, 2, 2, 1, 2), "{counts:?}");
 }
 
-/// A frame that meets a receive buffer with a fault is dropped, the buffer goes back empty.
+/// Receive buffers with a fault go back empty. A frame that meets one outside of memory is dropped; chains that are none are passed over.
 #[test]
 fn receive_buffers_with_a_fault_go_back() {
     let mut bench = Bench::twins();
@@ -127,7 +127,7 @@ fn receive_buffers_with_a_fault_go_back() {
     bench.say(&frame(OURS, PEER, 9, 88));
     assert_eq!(front.used(RX), (1, 100));
     assert!(front.at(Front::buffer(1), 100)[HEADER..] == frame(OURS, PEER, 9, 88));
-    assert_eq!(bench.end(), Counts { received: 1, dropped_bad: 4, dropped_small: 1, connections: 1, ..Default::default() });
+    assert_eq!(bench.end(), Counts { received: 1, received_bad: 2, dropped_bad: 2, dropped_no_buffer: 2, dropped_small: 1, connections: 1, ..Default::default() });
 }
 
 /// A front end that asks for what is not offered, or talks nonsense, is sent away, and the next one is served.
@@ -140,7 +140,7 @@ fn front_ends_are_sent_away() {
         front.greet(PLAIN);
         front
     };
-    for bit in [0, 1, 11, 22, 26, 34, 40] {
+    for bit in [7, 10, 14, 22, 26, 40, 60] {
         let mut front = Front::connect(&bench.socket);
         front.wire.set_owner().unwrap();
         let offered = front.wire.get_features().unwrap();
@@ -193,7 +193,7 @@ fn rings_of_anything() {
     let mut bench = Bench::twins();
     let mut random = ChaCha8Rng::seed_from_u64(7);
     for round in 0..60 {
-        let features = [PLAIN, PLAIN | MERGES, PLAIN | TABLES, PLAIN | MERGES | TABLES | EVENTS][round % 4];
+        let features = [PLAIN, PLAIN | MERGES, PLAIN | TABLES | CSUM | TSO, PLAIN | MERGES | TABLES | EVENTS][round % 4] | if round % 8 < 4 { 0 } else { PACKED };
         let mut front = Front::start(&bench.socket, features, 16);
         for _ in 0..random.gen_range(1..20) {
             let ring = random.gen_range(0..2);
@@ -203,6 +203,11 @@ fn rings_of_anything() {
             }
             for _ in 0..random.gen_range(0..16) {
                 front.offer(ring, random.gen_range(0..17));
+            }
+            if front.features & PACKED != 0 && random.gen_range(0..3) == 0 {
+                let mut bytes = [0; 256];
+                random.fill(&mut bytes[..]);
+                front.put(front.areas(ring)[0], &bytes);
             }
             if random.gen_range(0..20) == 0 {
                 front.index(ring, random.gen());

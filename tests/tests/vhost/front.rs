@@ -1,4 +1,5 @@
 //! A front end, in QEMU's place: the messages are the crate `vhost`'s, the guest's memory and its driver's side of the rings are ours.
+use super::packed::Packed;
 use memmap2::MmapMut;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -25,6 +26,11 @@ pub const PLAIN: u64 = 1 << 32 | PROTOCOL;
 pub const MERGES: u64 = 1 << 15;
 pub const TABLES: u64 = 1 << 28;
 pub const EVENTS: u64 = 1 << 29;
+pub const PACKED: u64 = 1 << 34;
+pub const IN_ORDER: u64 = 1 << 35;
+pub const CSUM: u64 = 1;
+pub const GUEST_CSUM: u64 = 1 << 1;
+pub const TSO: u64 = 1 << 11 | 1 << 12;
 /// Rings.
 pub const RX: usize = 0;
 pub const TX: usize = 1;
@@ -45,6 +51,7 @@ struct Ring {
     size: u16,
     available: u16,
     used: u16,
+    packed: Packed,
     kick: EventFd,
     call: EventFd,
 }
@@ -72,7 +79,7 @@ impl Front {
         file.set_len(BYTES as u64).unwrap();
         // SAFETY: the file does not change its length.
         let memory = unsafe { MmapMut::map_mut(&file) }.unwrap();
-        let ring = || Ring { size: 16, available: 0, used: 0, kick: EventFd::new(EFD_NONBLOCK).unwrap(), call: EventFd::new(EFD_NONBLOCK).unwrap() };
+        let ring = || Ring { size: 16, available: 0, used: 0, packed: Packed::default(), kick: EventFd::new(EFD_NONBLOCK).unwrap(), call: EventFd::new(EFD_NONBLOCK).unwrap() };
         let stream = UnixStream::connect(socket).unwrap();
         Self { raw: stream.try_clone().unwrap(), wire: Frontend::from_stream(stream, 2), memory, file, rings: [ring(), ring()], features: 0 }
     }
@@ -123,7 +130,8 @@ impl Front {
         let r = &mut self.rings[ring];
         r.size = size;
         self.wire.set_vring_num(ring, size).unwrap();
-        self.wire.set_vring_base(ring, r.available).unwrap();
+        let base = if self.features & PACKED != 0 { r.packed.base(size.into()) } else { r.available };
+        self.wire.set_vring_base(ring, base).unwrap();
         let config = VringConfigData { queue_max_size: size, queue_size: size, flags: 0, desc_table_addr: descriptors, used_ring_addr: used, avail_ring_addr: available, log_addr: None };
         self.wire.set_vring_addr(ring, &config).unwrap();
         self.wire.set_vring_call(ring, &r.call).unwrap();
@@ -134,6 +142,11 @@ impl Front {
     /// Stops a ring: how far it has been used.
     pub fn stop(&mut self, ring: usize) -> u16 {
         self.wire.get_vring_base(ring).unwrap() as u16
+    }
+
+    /// Of a packed ring: the first chain that has not come back.
+    pub fn base(&self, ring: usize) -> u16 {
+        self.rings[ring].packed.base(self.rings[ring].size.into())
     }
 
     /// As a driver does that has forgotten its ring: all indices are 0 again.
@@ -172,14 +185,24 @@ impl Front {
 
     /// Descriptor `n` of a ring.
     pub fn describe(&mut self, ring: usize, n: u16, at: u64, length: u32, flags: u16, next: u16) {
-        let table = self.areas(ring)[0];
-        self.put(table + 16 * n as usize, &Self::descriptor(at, length, flags, next));
+        let descriptor = Self::descriptor(at, length, flags, next);
+        match self.features & PACKED {
+            0 => self.put(self.areas(ring)[0] + 16 * n as usize, &descriptor),
+            _ => self.rings[ring].packed.describe(n, descriptor),
+        }
     }
 
     /// Makes the chain that begins with `head` available, without a kick.
     pub fn offer(&mut self, ring: usize, head: u16) {
-        let available = self.areas(ring)[1];
-        let r = &self.rings[ring];
+        let [descriptors, available, _] = self.areas(ring);
+        let r = &mut self.rings[ring];
+        if self.features & PACKED != 0 {
+            for (at, bytes) in r.packed.offer(r.size.into(), head) {
+                std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+                self.put(descriptors + at, &bytes);
+            }
+            return;
+        }
         let (at, next) = (available + 4 + 2 * (r.available % r.size) as usize, r.available.wrapping_add(1));
         self.put(at, &head.to_le_bytes());
         self.index(ring, next);
@@ -229,7 +252,13 @@ impl Front {
 
     /// The next used chain, if there is one: its head, and the bytes in it.
     pub fn used_now(&mut self, ring: usize) -> Option<(u32, u32)> {
-        let used = self.areas(ring)[2];
+        let [descriptors, _, used] = self.areas(ring);
+        if self.features & PACKED != 0 {
+            let mut packed = std::mem::take(&mut self.rings[ring].packed);
+            let chain = packed.used(self.rings[ring].size.into(), |at, n| self.get(descriptors + at, n));
+            self.rings[ring].packed = packed;
+            return chain;
+        }
         let r = &self.rings[ring];
         if self.word(used + 2) == r.used {
             return None;

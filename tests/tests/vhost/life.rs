@@ -89,6 +89,41 @@ fn rings_stop_and_go_on() {
     assert_eq!(bench.end(), Counts { sent: 480, received: 40, connections: 1, ..Default::default() });
 }
 
+/// The same of packed rings, whose size is no power of two: a front end says where it begins by a descriptor and a wrap counter, and all that was made available is carried once.
+#[test]
+fn packed_rings_stop_and_go_on() {
+    const SIZE: u16 = 13;
+    let mut bench = Bench::twins();
+    let mut front = Front::start(&bench.socket, PLAIN | MERGES | PACKED, SIZE);
+    for round in 0..40u16 {
+        let frames = 1 + round as usize % 12;
+        for n in 0..frames {
+            front.send(n as u16, &[0; HEADER], &frame(PEER, OURS, n, 100));
+        }
+        front.receive_into(round % 5, 2000);
+        front.kick(TX);
+        let mut used = Vec::new();
+        let base = [RX, TX].map(|ring| front.stop(ring));
+        while let Some((head, _)) = front.used_now(TX) {
+            used.push(head);
+        }
+        assert_eq!(base, [RX, TX].map(|ring| front.base(ring)), "round {round}: what was taken has been used");
+        [RX, TX].into_iter().for_each(|ring| front.begin(ring, SIZE));
+        front.kick(TX);
+        while used.len() < frames {
+            used.push(front.used(TX).0);
+        }
+        assert_eq!(used, (0..frames as u32).collect::<Vec<_>>());
+        for n in 0..frames {
+            assert!(bench.heard() == frame(PEER, OURS, n, 100), "round {round}: frame {n}");
+        }
+        bench.say(&frame(OURS, PEER, round.into(), 200));
+        assert_eq!(front.used(RX), (u32::from(round % 5), 212));
+    }
+    let sent = (0..40).map(|round| 1 + round % 12).sum();
+    assert_eq!(bench.end(), Counts { sent, received: 40, connections: 1, ..Default::default() });
+}
+
 /// Front ends come one after the other, some without a word of farewell; what one has left behind the next does not see.
 #[test]
 fn guests_come_and_go() {
