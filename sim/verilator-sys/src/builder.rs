@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::model::Library;
+use crate::share::shared;
 use crate::shim;
 use crate::tool::{cxx, run, verilator, Cxx, Verilator};
 use std::fs;
@@ -62,7 +63,7 @@ pub struct Builder {
     judge: Option<(String, Judge)>,
 }
 
-/// Reads what Verilator said of a top (its name, its text, the warnings of `-Wall`). Errors: why there is to be no model of it.
+/// Reads what Verilator said of a top (its name, its text as [`shared`] makes it, the warnings of `-Wall`). Errors: why there is to be no model of it.
 pub type Judge = fn(&str, &str, &str) -> Result<(), String>;
 
 impl Builder {
@@ -94,24 +95,25 @@ impl Builder {
         let verilator = verilator()?;
         let rules = self.judge.as_ref().map_or("", |(rules, _)| rules);
         let flags = format!("{:?} {COLD_OPT} {RARELY} trace={} {} {SPLIT:?} {} {rules}", self.opt, self.trace, cxx()?.version, cpu());
-        let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
+        let verilog = shared(&self.verilog, &self.top);
+        let key = content_hash(&[&verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
         let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
         let lib = dir.join("lib.so");
         if !lib.is_file() {
             let _lock = Lock::take(&dir)?;
             if !lib.is_file() {
                 let start = std::time::Instant::now();
-                self.make(verilator, &dir, &lib)?;
+                self.make(&verilog, verilator, &dir, &lib)?;
                 log::info!("{}: built in {:.1} s", self.top, start.elapsed().as_secs_f32());
             }
         }
         Library::open(&lib, &self.top, self.trace)
     }
 
-    fn make(&self, verilator: &'static Verilator, dir: &Path, lib: &Path) -> Result<(), Error> {
+    fn make(&self, verilog: &str, verilator: &'static Verilator, dir: &Path, lib: &Path) -> Result<(), Error> {
         let obj = dir.join("obj");
         let source = dir.join(format!("{}.v", file_name(&self.top)));
-        fs::write(&source, &self.verilog).map_err(Error::io(&source))?;
+        fs::write(&source, verilog).map_err(Error::io(&source))?;
         let mut command = Command::new(&verilator.program);
         // What memories leave open is wrong in a simulation, so that nobody gets used to it.
         command.arg("+define+FERRIC_CHECKS");
@@ -125,7 +127,7 @@ impl Builder {
         command.args(["--top-module", &self.top]).arg("--Mdir").arg(&obj).arg(&source);
         let said = run(&mut command, "verilator", &self.top)?;
         if let Some((_, judge)) = &self.judge {
-            judge(&self.top, &self.verilog, &String::from_utf8_lossy(&said.stderr)).map_err(|reason| Error::Refused { top: self.top.clone(), reason })?;
+            judge(&self.top, verilog, &String::from_utf8_lossy(&said.stderr)).map_err(|reason| Error::Refused { top: self.top.clone(), reason })?;
         }
 
         let header = obj.join("Vdut.h");

@@ -25,10 +25,12 @@
 mod builder;
 mod error;
 mod model;
+mod share;
 mod shim;
 mod tool;
 
 pub use builder::{cache_dir, content_hash, Builder, OptLevel};
 pub use error::Error;
 pub use model::{Direction, Library, Model, Port, PortId, CYCLE_NS};
+pub use share::shared;
 pub use tool::{verilator, Verilator};
