@@ -204,11 +204,16 @@ pub fn catch_signals() {
     }
 }
 
-/// Says that it is ready, and returns at SIGINT or SIGTERM. Errors: what it depends on has died, of which `end` says how.
-pub fn wait(end: &str, died: impl Fn() -> bool) -> Result<(), Error> {
-    println!("ready");
+/// Says that it is ready, and `what` behind it.
+pub fn ready(what: &str) {
+    println!("ready{what}");
     // A script reads this through a pipe.
     let _ = std::io::stdout().flush();
+}
+
+/// Says that it is ready, and returns at SIGINT or SIGTERM. Errors: what it depends on has died, of which `end` says how.
+pub fn wait(end: &str, died: impl Fn() -> bool) -> Result<(), Error> {
+    ready("");
     while !stopped() {
         if died() {
             return Err(Error::Serve(end.into()));

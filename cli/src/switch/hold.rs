@@ -52,8 +52,7 @@ pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let mut taker = options.software.as_ref().map(|out| Taker::new(&context, out)).transpose()?;
     let switch = Arc::new(Mutex::new(Switch::new(context)?));
     let listener = ferric_sim::pci::listen(&options.socket)?;
-    println!("ready");
-    std::io::Write::flush(&mut std::io::stdout())?;
+    serve::ready("");
     while !serve::stopped() {
         hear(&listener, &switch);
         // What comes off the wire does not end the switch.

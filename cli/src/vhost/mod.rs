@@ -12,7 +12,6 @@ use ferric_driver::types::Mac;
 use ferric_driver::{Config, Context};
 use guest::Guest;
 use std::error::Error;
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -58,8 +57,7 @@ pub fn run(o: &Options) -> Result<(), Box<dyn Error>> {
     let ctx = Context::open(device::open(&o.device)?, Config::default())?;
     let mut bridge = Bridge::new(Port::open(&ctx, o.frames as usize, &o.mac)?, &o.mac);
     let listener = ferric_sim::pci::listen(&o.socket)?;
-    println!("ready: {} is served at {}", o.device, o.socket.display());
-    std::io::stdout().flush()?;
+    crate::serve::ready(&format!(": {} is served at {}", o.device, o.socket.display()));
     let end = serve(&mut bridge, &ctx, &listener, &crate::serve::stopped);
     _ = std::fs::remove_file(&o.socket);
     report(&bridge.counts, o.json)?;
