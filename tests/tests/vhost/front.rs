@@ -155,6 +155,10 @@ impl Front {
         self.put(available, &[0; 4]);
         self.put(used, &[0; 4]);
         (self.rings[ring].available, self.rings[ring].used) = (0, 0);
+        if self.features & PACKED != 0 {
+            self.put(self.areas(ring)[0], &[0; 16 * 16]);
+            self.rings[ring].packed = Packed::default();
+        }
     }
 
     /// Writes into memory.

@@ -124,6 +124,26 @@ fn packed_rings_stop_and_go_on() {
     assert_eq!(bench.end(), Counts { sent, received: 40, connections: 1, ..Default::default() });
 }
 
+/// A buffer that was too small waits in the ring, and goes with it: the driver has another one there when the ring begins again.
+#[test]
+fn what_waits_goes_with_its_ring() {
+    for kind in [0, PACKED] {
+        let mut bench = Bench::twins();
+        let mut front = Front::start(&bench.socket, PLAIN | kind, 16);
+        front.receive_into(1, 100);
+        bench.say(&frame(OURS, PEER, 1, 500));
+        bench.counted("a buffer that is too small", |c| c.dropped_small == 1);
+        front.stop(RX);
+        front.forget(RX);
+        front.begin(RX, 16);
+        front.receive_into(2, 2000);
+        bench.say(&frame(OURS, PEER, 2, 64));
+        assert_eq!(front.used(RX), (2, 76));
+        assert!(front.at(Front::buffer(2), 76)[HEADER..] == frame(OURS, PEER, 2, 64));
+        assert_eq!(bench.end(), Counts { received: 1, dropped_small: 1, connections: 1, ..Default::default() });
+    }
+}
+
 /// Front ends come one after the other, some without a word of farewell; what one has left behind the next does not see.
 #[test]
 fn guests_come_and_go() {
