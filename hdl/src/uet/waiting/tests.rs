@@ -117,7 +117,7 @@ fn messages_pass_those_of_others_and_none_of_their_own() {
                     }
                     swept += 1;
                     let left = bench.inside.iter().filter(|(name, _)| name.0 == other.0).map(|(_, numbers)| numbers.len()).sum::<usize>();
-                    assert!(left <= bench.posts.pending() as usize, "{left} of {other:?}");
+                    assert!(left <= bench.posts.pending(), "{left} of {other:?}");
                     bench.gone = None;
                     bench.cycle();
                     assert_eq!(bench.tb.get("swept"), 0);
