@@ -28,6 +28,7 @@ use crate::uet::sched::Sched;
 use crate::uet::source::Source;
 use crate::uet::spray::Spray;
 use crate::uet::transmit::Transmit;
+use crate::uet::waiting::Waiting;
 use crate::uet::window::Window;
 use crate::virtio::{self, engine};
 use std::sync::OnceLock;
@@ -174,6 +175,7 @@ pub fn tops() -> &'static [Top] {
             "uet_spray" None, Spray::<10, 16>::default();
             "uet_messages" None, Messages::<10, 10>::default();
             "uet_sched" None, Sched::<10>::default();
+            "uet_waiting" None, Waiting::<5>::default();
             "uet_transmit" None, Transmit::<5, 9, 8, 14, 11, 10, 7>::default();
             "uet_kept" None, Kept::<10, 11>::default();
             "uet_receive" None, Receive::<10, 9, 13, 11, 12>::default();

@@ -30,7 +30,7 @@ pub const UET: Engine = Engine {
 const MOVES: &[(&str, &[&str])] = &[("s[*]", &["m"]), ("m", &[])];
 
 /// What `settings` says, and the engine wants to know.
-const SETTINGS: [&str; 32] = [
+const SETTINGS: [&str; 33] = [
     "port",
     "crc",
     "rto",
@@ -59,6 +59,7 @@ const SETTINGS: [&str; 32] = [
     "mpr",
     "share",
     "peer_share",
+    "peer_initiators",
     "places",
     "low",
     "linger_cut",

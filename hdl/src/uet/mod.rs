@@ -25,4 +25,5 @@ pub mod spray;
 mod testing;
 pub mod transmit;
 pub mod types;
+pub mod waiting;
 pub mod window;

@@ -37,6 +37,8 @@ const ALL: u64 = (1 << LP) - 1;
 const SHARE: u64 = 11;
 /// Those that one peer may open: it needs two, and as many that linger or were left behind when its function was reset.
 const PEER_SHARE: u64 = 5;
+/// Those that PDCs to one peer may have: it needs two, and as many that rest.
+const PEER_INITIATORS: u64 = 4;
 const SEED: u64 = 0x1d87_2b41;
 /// Entropy values: how many, the first, and what lies between two.
 const LAST_SLOT: u64 = 15;
@@ -46,7 +48,7 @@ const SLOTS: u64 = 1 << SLOT;
 
 /// Steady, but for the table of paths, which is written after each reset.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(SHARE <= ALL && PEER_SHARE < SHARE)]
+#[demand(SHARE <= ALL && PEER_SHARE < SHARE && PEER_INITIATORS < SHARE)]
 pub struct Settings {
     pub clock: Signal<In, Clock>,
     /// Synchronous; the paths are written within 64 cycles.
@@ -79,6 +81,7 @@ pub struct Settings {
     pub mpr: Signal<Out, Bits<8>>,
     pub share: Signal<Out, Bits<PLACES>>,
     pub peer_share: Signal<Out, Bits<PLACES>>,
+    pub peer_initiators: Signal<Out, Bits<PLACES>>,
     pub places: Signal<Out, Bits<PLACES>>,
     pub low: Signal<Out, Bits<PLACES>>,
     pub linger_cut: Signal<Out, Bit>,
@@ -117,6 +120,7 @@ impl Logic for Settings {
         self.mpr.next = bits::<8>(MPR);
         self.share.next = bits::<PLACES>(SHARE);
         self.peer_share.next = bits::<PLACES>(PEER_SHARE);
+        self.peer_initiators.next = bits::<PLACES>(PEER_INITIATORS);
         self.places.next = bits::<PLACES>(ALL);
         self.low.next = bits::<PLACES>(0);
         self.linger_cut.next = false;

@@ -1,5 +1,5 @@
 //! The long tests: `soak random`, `soak property`, `soak twin`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use ferric_tests::property::differ::{self, Differ};
 use ferric_tests::soak::{Coverage, Plan, Soak};
 use ferric_tests::{hostile, mutants, property, strangers, uet};
@@ -84,9 +84,6 @@ enum What {
         /// With --uet: cycles from one frame to the next.
         #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
         pace: u64,
-        /// With --uet: also something that the card does not withstand, as docs/uet.md says.
-        #[arg(long, value_enum)]
-        limit: Option<Limit>,
         /// Mutated work requests, admin commands and doorbells, each.
         #[arg(long, default_value_t = 1000)]
         requests: u64,
@@ -112,15 +109,6 @@ enum What {
         #[arg(long)]
         no_baseline: bool,
     },
-}
-
-/// See `ferric_tests::uet::hostile::Limit`.
-#[derive(Clone, Copy, ValueEnum)]
-enum Limit {
-    /// Several peers open as many PDCs as they may.
-    Crowd,
-    /// A peer wants to be closed, and does not answer the close.
-    Close,
 }
 
 /// Every reject the attack is meant to provoke.
@@ -217,13 +205,7 @@ fn main() -> ExitCode {
         }
         What::Twin { seed, programs, seeds, messages, width } => twins(Differ { seed, programs, width }, seeds, messages),
         What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width, bodies: Default::default() }),
-        What::Hostile { uet: true, seed, frames, width, pace, limit, .. } => {
-            let limit = limit.map(|limit| match limit {
-                Limit::Crowd => uet::hostile::Limit::Crowd,
-                Limit::Close => uet::hostile::Limit::Close,
-            });
-            attack_uet(uet::hostile::Plan { seed, frames, width, pace, limit })
-        }
+        What::Hostile { uet: true, seed, frames, width, pace, .. } => attack_uet(uet::hostile::Plan { seed, frames, width, pace }),
         What::Hostile { seed, frames, requests, strangers, width, .. } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
             Ok(chosen) => {

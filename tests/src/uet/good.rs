@@ -25,6 +25,7 @@ fn config() -> Config {
         places: 15,
         share: 11,
         peer_share: 5,
+        peer_initiators: 4,
         low: 0,
         window: 128,
         default_mpr: 1,

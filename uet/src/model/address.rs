@@ -5,6 +5,7 @@ use super::rx::Seen;
 use super::types::{Action, Counter, Failure, Mode, Packet, Peer, To};
 use crate::wire::Trim;
 use ferric_abi::uet::codes::{ControlType, NackCode};
+use std::cmp::Reverse;
 
 impl Pds {
     pub(super) fn received(&mut self, from: Peer, packet: Packet, trim: Option<Trim>, ce: bool, ev: u16, out: &mut Vec<Action>) {
@@ -116,14 +117,14 @@ impl Pds {
             index = self.open(from, spdcid, mode, Some(start), out);
         }
         let Some(index) = index else {
-            self.ask_to_close(out);
+            self.ask_to_close(from, out);
             return nack(NackCode::NoPdc, 0, out);
         };
         out.push(Action::Count(Counter::Accepted));
         self.pool.accepted.insert((from, spdcid), index);
         let left = self.config.share - self.used(false);
         if left < self.config.low {
-            self.ask_to_close(out);
+            self.ask_to_close(from, out);
         }
         Some(self.id(index))
     }
@@ -141,12 +142,15 @@ impl Pds {
         true
     }
 
-    /// The target opened longest ago is asked to go, the idle ones first; one at a time.
-    fn ask_to_close(&mut self, out: &mut Vec<Action>) {
+    /// A target of the peer that has most is asked to go, so that nobody is who has less than others; if several have as many, one of those for which `from` wants a place. Of a peer's the one opened longest ago, the idle
+    /// ones first. One at a time.
+    fn ask_to_close(&mut self, from: Peer, out: &mut Vec<Action>) {
         if self.pdcs().any(|pdc| pdc.wants_close) {
             return;
         }
-        let oldest = self.pdcs().filter(|pdc| !pdc.initiator && pdc.stage == Stage::Open).min_by_key(|pdc| (!pdc.idle(), pdc.opened)).map(|pdc| pdc.id);
+        let many = |peer: Peer| self.pdcs().filter(|pdc| !pdc.initiator && pdc.peer == peer).count();
+        let open = self.pdcs().filter(|pdc| !pdc.initiator && pdc.stage == Stage::Open);
+        let oldest = open.min_by_key(|pdc| (Reverse(many(pdc.peer)), pdc.peer != from, !pdc.idle(), pdc.opened)).map(|pdc| pdc.id);
         if let Some(pdc) = oldest.and_then(|id| self.pdc_mut(id)) {
             pdc.wants_close = true;
             out.push(Action::Count(Counter::TargetWantsClose));

@@ -13,8 +13,8 @@ pub struct Slot {
     pub(super) life: u16,
     /// Start of the PSNs used last, and how many.
     pub(super) used: Option<(u32, u32)>,
-    /// Until when it may not be used: packets for its last PDC may be on their way.
-    pub(super) quarantine: Option<u64>,
+    /// Until when it may not be used: packets for its last PDC, which was to this peer, may be on their way.
+    pub(super) quarantine: Option<(u64, Peer)>,
     /// The PDC.
     pub(super) pdc: Option<Pdc>,
 }
@@ -70,7 +70,7 @@ impl Pds {
     pub fn timers(&self) -> Vec<(u16, Timer, u64)> {
         let mut timers = Vec::new();
         for (index, slot) in self.pool.slots.iter().enumerate() {
-            timers.extend(slot.quarantine.map(|time| (self.id(index as u16), Timer::Safety, time)));
+            timers.extend(slot.quarantine.map(|(time, _)| (self.id(index as u16), Timer::Safety, time)));
             timers.extend(slot.pdc.iter().flat_map(|pdc| pdc.timers.iter().map(|(timer, time)| (pdc.id, *timer, *time))));
         }
         timers
@@ -79,7 +79,7 @@ impl Pds {
     /// When the next timer expires.
     pub fn deadline(&self) -> Option<u64> {
         let slots = self.pool.slots.iter();
-        slots.filter_map(|slot| slot.quarantine.into_iter().chain(slot.pdc.iter().flat_map(|pdc| pdc.timers.values().copied())).min()).min()
+        slots.filter_map(|slot| slot.quarantine.map(|(time, _)| time).into_iter().chain(slot.pdc.iter().flat_map(|pdc| pdc.timers.values().copied())).min()).min()
     }
 
     /// It is so late; no timer has expired yet.
@@ -179,7 +179,7 @@ impl Pds {
         let slot = &mut self.pool.slots[index];
         slot.used = Some((pdc.tx.start, pdc.tx.next));
         // A target's has lingered.
-        slot.quarantine = (pdc.initiator && lives).then_some(now + safety);
+        slot.quarantine = (pdc.initiator && lives).then_some((now + safety, pdc.peer));
         let keep = |index: &u16, gone: usize| usize::from(*index) != gone;
         self.pool.opened.retain(|_, place| keep(place, index));
         self.pool.accepted.retain(|_, place| keep(place, index));
@@ -214,9 +214,15 @@ impl Pds {
         self.pdcs().filter(|pdc| pdc.initiator == initiators).count() + self.pool.slots.iter().filter(|slot| initiators && slot.quarantine.is_some()).count()
     }
 
-    /// A new PDC. None: no place, or its side has its share.
+    /// PDCs to this peer have all places that they may, those among them that rest.
+    pub fn has_all(&self, peer: Peer) -> bool {
+        let rest = self.pool.slots.iter().filter(|slot| slot.quarantine.is_some_and(|(_, last)| last == peer)).count();
+        self.pdcs().filter(|pdc| pdc.initiator && pdc.peer == peer).count() + rest >= self.config.peer_initiators
+    }
+
+    /// A new PDC. None: no place, or its side or its peer has its share.
     pub(super) fn open(&mut self, peer: Peer, peer_id: u16, mode: Mode, start: Option<u32>, out: &mut Vec<Action>) -> Option<u16> {
-        if self.used(peer_id == 0) >= self.config.share || self.used(true) + self.used(false) >= self.config.places {
+        if peer_id == 0 && self.has_all(peer) || self.used(peer_id == 0) >= self.config.share || self.used(true) + self.used(false) >= self.config.places {
             return None;
         }
         let index = (1..self.pool.slots.len()).find(|index| self.pool.slots[*index].pdc.is_none() && self.pool.slots[*index].quarantine.is_none())?;
@@ -262,10 +268,11 @@ impl Pds {
         for (peer, mode, message) in std::mem::take(&mut self.pool.waiting) {
             let key = (peer, mode);
             if !blocked.contains(&key) {
-                let there = self.pool.opened.get(&key).copied();
+                let there = self.pool.opened.get(&key).copied().filter(|index| !self.gives_way(*index));
                 let index = there.or_else(|| {
                     let index = if full { None } else { self.open(peer, 0, mode, None, out) };
-                    full |= index.is_none();
+                    // If its peer has its share it waits alone.
+                    full |= index.is_none() && !self.has_all(peer);
                     let index = index?;
                     out.push(Action::Count(Counter::Opened));
                     self.pool.opened.insert(key, index);
@@ -284,6 +291,12 @@ impl Pds {
         if full {
             self.make_room(out);
         }
+    }
+
+    /// An initiator that takes no more messages, beside which another one may be opened: behind its last message, if they have an order, since all are answered when its close goes out.
+    fn gives_way(&self, index: u16) -> bool {
+        let pdc = self.pool.slots[usize::from(index)].pdc.as_ref();
+        pdc.is_some_and(|pdc| !pdc.takes() && (pdc.mode == Mode::Rud || pdc.stage == Stage::CloseWait))
     }
 
     /// No place for an initiator: the idle one that is oldest closes, else the one opened longest ago, behind what it has. One at a time is on its way out.

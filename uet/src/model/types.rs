@@ -236,6 +236,8 @@ pub struct Config {
     pub share: usize,
     /// Of the targets' places those that one peer may have: its next takes that of its oldest.
     pub peer_share: usize,
+    /// Of the initiators' places those that PDCs to one peer may have, with those that rest.
+    pub peer_initiators: usize,
     /// Free places of the targets' share below which the oldest are asked to close.
     pub low: usize,
     /// Bytes of a packet.
@@ -325,6 +327,7 @@ impl Default for Config {
             places: 1023,
             share: 767,
             peer_share: 256,
+            peer_initiators: 256,
             low: 8,
             mtu: 4096,
             window: 512,

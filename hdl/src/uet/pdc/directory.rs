@@ -23,8 +23,9 @@ enum State {
 /// Orders.
 pub mod dir_ask {
     pub const SEEK: u64 = 0;
-    /// `place` is its place: the key is not there yet.
+    /// `place` is its place from now on. Another one may have the key, too: the last that was added is found.
     pub const ADD: u64 = 1;
+    /// The key of `place`, and of no other one.
     pub const REMOVE: u64 = 2;
 }
 
@@ -86,6 +87,9 @@ impl<const LP: usize, const LH: usize> Logic for Directory<LP, LH> {
         self.was.next = self.link.q.val();
         self.front_was.next = self.front_link.q.val();
         self.same.next = self.was.val().key == self.name.q.val();
+        if self.order.q.val() == dir_ask::REMOVE {
+            self.same.next = self.at.q.val() == self.own.q.val();
+        }
         self.heads.read_addr.next = self.hash.q.val();
         self.heads.write_addr.next = self.hash.q.val();
         self.heads.write_data.next = self.was.val().behind;

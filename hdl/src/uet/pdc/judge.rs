@@ -298,6 +298,8 @@ impl Logic for Judge {
             if self.l.val().closing | !(self.f.val().syn | self.f.val().open) {
                 self.other.d.next.work = false;
                 self.other.d.next.verdict = bits::<4>(verdict::LATER);
+                // Messages with an order wait until all in front of them are answered, and then the close goes out.
+                self.other.d.next.beside = !self.l.val().rod | self.f.val().close_wait;
             }
         } else if self.a.val().kind == pdc_ask::LOOK {
             if !self.a.val().bare & (!self.f.val().peer | self.stranger.val()) {

@@ -53,6 +53,7 @@ pub struct Manager<const LP: usize, const LH: usize> {
     pub window: Signal<In, Bits<16>>,
     pub share: Signal<In, Bits<PLACES>>,
     pub peer_share: Signal<In, Bits<PLACES>>,
+    pub peer_initiators: Signal<In, Bits<PLACES>>,
     pub places: Signal<In, Bits<PLACES>>,
     pub low: Signal<In, Bits<PLACES>>,
     pub linger_cut: Signal<In, Bit>,
@@ -68,6 +69,8 @@ pub struct Manager<const LP: usize, const LH: usize> {
     free: Places<LP>,
     counts: Counts,
     tally: Tally<LP>,
+    /// The same of initiators, with those that rest.
+    toward: Tally<LP>,
     start: Start,
     effects: Effects<LP>,
     state: DFF<State>,
@@ -77,8 +80,9 @@ pub struct Manager<const LP: usize, const LH: usize> {
     line: DFF<PdcLine>,
     told: DFF<PdcTold>,
     counted: DFF<Bits<STAT_BITS>>,
-    /// The PDC is over: its name goes.
+    /// The PDC is over: its name goes. It takes no more: another one is opened.
     over: DFF<Bit>,
+    beside: DFF<Bit>,
     #[init(Constant::new(PdcTold::default()))]
     nothing: Constant<PdcTold>,
     #[init(Constant::new(((1u64 << LP) - 1).to_bits()))]
@@ -104,8 +108,8 @@ pub struct Manager<const LP: usize, const LH: usize> {
 impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, mode, ask, at, line, told, counted, over);
-        clock!(self, clock, directory, judge, oldest, free, counts, tally, start, effects);
+        dff_setup!(self, clock, state, mode, ask, at, line, told, counted, over, beside);
+        clock!(self, clock, directory, judge, oldest, free, counts, tally, toward, start, effects);
         self.directory.reset.next = self.reset.val();
         self.oldest.reset.next = self.reset.val();
         self.free.reset.next = self.reset.val();
@@ -171,6 +175,8 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.ousts.next = self.mode.q.val() == mode::OUST;
         self.oldest.peer.next = self.ask.q.val().peer;
         self.oldest.own.next = self.ousts.val();
+        self.tally.looked.next = self.oldest.looked.val();
+        self.oldest.many.next = self.tally.many.val();
         if self.mode.q.val() == mode::LEAVE {
             self.oldest.wanted.next = bits::<2>(class::INITIATOR);
         } else if (self.mode.q.val() == mode::ASK) | self.ousts.val() {
@@ -178,7 +184,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         }
         self.counts.up.next = bits::<KINDS>(0);
         self.counts.down.next = bits::<KINDS>(0);
-        self.room.next = self.free.any.val() & ((self.posts.val() & self.counts.initiator_room.val()) | (!self.posts.val() & self.counts.target_room.val()));
+        self.room.next = self.free.any.val() & ((self.posts.val() & self.counts.initiator_room.val() & !self.toward.full.val()) | (!self.posts.val() & self.counts.target_room.val()));
         self.may_cut.next = self.linger_cut.val() & self.counts.any.val().get_bit(LINGERING);
         self.may_ask.next = !self.counts.any.val().get_bit(WANTING) & self.counts.open.val();
 
@@ -201,6 +207,15 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.tally.owned.next = ((self.state.q.val() == State::Shape) | self.acts.val()) & !(self.mode.q.val() == mode::NEW);
         self.tally.up.next = self.acts.val() & self.effect.val().up.get_bit(TARGETS);
         self.tally.down.next = self.acts.val() & self.effect.val().down.get_bit(TARGETS);
+        self.toward.share.next = self.peer_initiators.val();
+        self.toward.asked.next = self.tally.asked.val();
+        self.toward.owner.next = self.tally.owner.val();
+        self.toward.owned.next = self.tally.owned.val();
+        self.toward.up.next = self.acts.val() & self.effect.val().up.get_bit(INITIATORS);
+        self.toward.down.next = self.acts.val() & self.effect.val().down.get_bit(INITIATORS);
+        self.toward.wipe.next = self.tally.wipe.val();
+        self.toward.place.next = self.at.q.val();
+        self.toward.looked.next = self.ask.q.val().peer;
         self.tally.wipe.next = self.acts.val() & (self.mode.q.val() == mode::WIPE);
         self.tally.place.next = self.at.q.val();
         self.marks.next = bits::<STAT_BITS>(0);
@@ -344,6 +359,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                     self.state.d.next = State::Put;
                     self.line.d.next = self.made.val();
                     self.over.d.next = self.effect.val().ends;
+                    self.beside.d.next = self.judge.ruling.val().beside & (self.mode.q.val() == mode::OWN);
                     self.marks.next = self.effect.val().stat;
                     self.oldest.set.next = self.effect.val().set;
                     self.oldest.opens.next = self.effect.val().opens;
@@ -375,6 +391,8 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 self.state.d.next = State::Tell;
                 if self.over.q.val() {
                     self.state.d.next = State::Erase;
+                } else if self.beside.q.val() {
+                    self.state.d.next = State::Room;
                 } else if self.mode.q.val() == mode::NEW {
                     self.state.d.next = State::Enter;
                 } else if (self.mode.q.val() == mode::SWEEP) | (self.mode.q.val() == mode::WIPE) {

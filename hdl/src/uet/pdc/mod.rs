@@ -40,6 +40,8 @@ pub struct Pdc<const LP: usize, const LH: usize> {
     pub share: Signal<In, Bits<PLACES>>,
     /// Of the targets' places those that one peer may have: its next takes that of its own oldest, or is refused if all that it has linger.
     pub peer_share: Signal<In, Bits<PLACES>>,
+    /// Of the initiators' places those that PDCs to one peer may have, with those that rest: a message to it that would open another one finds none.
+    pub peer_initiators: Signal<In, Bits<PLACES>>,
     pub places: Signal<In, Bits<PLACES>>,
     /// Free places of the targets' share below which the oldest is asked to go.
     pub low: Signal<In, Bits<PLACES>>,
@@ -71,6 +73,7 @@ impl<const LP: usize, const LH: usize> Logic for Pdc<LP, LH> {
         self.manager.window.next = self.window.val();
         self.manager.share.next = self.share.val();
         self.manager.peer_share.next = self.peer_share.val();
+        self.manager.peer_initiators.next = self.peer_initiators.val();
         self.manager.places.next = self.places.val();
         self.manager.low.next = self.low.val();
         self.manager.linger_cut.next = self.linger_cut.val();

@@ -1,5 +1,5 @@
-//! Who goes when there is no room: the one opened longest ago, those without work first. It looks at a place in each cycle.
-use super::types::{class, PEER};
+//! Who goes when there is no room: of targets that are to be asked one of the peer that has most, then as of all the one opened longest ago, those without work first. It looks at a place in each cycle.
+use super::types::{class, PEER, PLACES};
 use crate::prim::ram::Ram;
 use crate::prim::sum::Diff;
 use crate::uet::types::LINE;
@@ -15,6 +15,9 @@ enum State {
     Compare,
     Done,
 }
+
+/// Bits of a rank: how many targets a peer has, and that it is the one that wants a place.
+const RANK: usize = PLACES + 1;
 
 /// `2^LP` places.
 #[derive(LogicBlock, BlockDefault)]
@@ -39,6 +42,9 @@ pub struct Oldest<const LP: usize> {
     pub wanted: Signal<In, Bits<2>>,
     /// With `go`: only one of `peer`, which stays as it is until `done`.
     pub own: Signal<In, Bit>,
+    /// Whose place is looked at, and in the next cycle how many targets that peer has.
+    pub looked: Signal<Out, Bits<PEER>>,
+    pub many: Signal<In, Bits<PLACES>>,
     /// One cycle: here it is; 0: there is none.
     pub done: Signal<Out, Bit>,
     pub found: Signal<Out, Bits<LINE>>,
@@ -59,13 +65,19 @@ pub struct Oldest<const LP: usize> {
     on2: DFF<Bit>,
     busy2: DFF<Bit>,
     age2: DFF<Bits<32>>,
+    /// It is of `peer`.
+    own2: DFF<Bit>,
     best: DFF<Bits<LP>>,
     best_busy: DFF<Bit>,
     best_age: DFF<Bits<32>>,
+    best_rank: DFF<Bits<RANK>>,
     age: Diff<32>,
     compared: Diff<32>,
     older: Signal<Local, Bit>,
     better: Signal<Local, Bit>,
+    rank: Signal<Local, Bits<RANK>>,
+    alike: Signal<Local, Bit>,
+    sooner: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
 }
 
@@ -73,7 +85,7 @@ pub struct Oldest<const LP: usize> {
 impl<const LP: usize> Logic for Oldest<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, order, wants, owns, at, at1, on1, at2, on2, busy2, age2, best, best_busy, best_age);
+        dff_setup!(self, clock, state, order, wants, owns, at, at1, on1, at2, on2, busy2, age2, own2, best, best_busy, best_age, best_rank);
         clock!(self, clock, classes, works, orders, peers);
         self.classes.write_addr.next = bit_cast::<LP, LINE>(self.place.val());
         self.classes.write_data.next = self.sort.val();
@@ -110,11 +122,20 @@ impl<const LP: usize> Logic for Oldest<LP> {
         self.compared.a.next = self.best_age.q.val();
         self.compared.b.next = self.age2.q.val();
         self.older.next = self.compared.below.val();
-        self.better.next = !self.best.q.val().any() | (self.best_busy.q.val() & !self.busy2.q.val()) | ((self.best_busy.q.val() == self.busy2.q.val()) & self.older.val());
+        self.sooner.next = (self.best_busy.q.val() & !self.busy2.q.val()) | ((self.best_busy.q.val() == self.busy2.q.val()) & self.older.val());
+        self.looked.next = self.peers.read_data.val();
+        self.own2.d.next = self.peers.read_data.val() == self.peer.val();
+        self.rank.next = bits::<RANK>(0);
+        if self.wants.q.val() == class::TARGET {
+            self.rank.next = (bit_cast::<RANK, PLACES>(self.many.val()) << 1) | bit_cast::<RANK, 1>(self.own2.q.val().into());
+        }
+        self.alike.next = (self.rank.val() == self.best_rank.q.val()) & self.sooner.val();
+        self.better.next = !self.best.q.val().any() | (self.rank.val() > self.best_rank.q.val()) | self.alike.val();
         if self.on2.q.val() & self.better.val() {
             self.best.d.next = self.at2.q.val();
             self.best_busy.d.next = self.busy2.q.val();
             self.best_age.d.next = self.age2.q.val();
+            self.best_rank.d.next = self.rank.val();
         }
         match self.state.q.val() {
             State::Idle => {

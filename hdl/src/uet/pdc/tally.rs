@@ -1,4 +1,4 @@
-//! How many targets each peer has. Peers whose numbers agree in their low bits are counted together: a card has no more peers than places.
+//! How many PDCs of a kind each peer has. Peers whose numbers agree in their low bits are counted together: a card has no more peers than places.
 use super::types::{PEER, PLACES};
 use crate::prim::ram::Ram;
 use crate::uet::types::LINE;
@@ -10,7 +10,7 @@ use rust_hdl::prelude::*;
 #[demand(LP <= LINE)]
 pub struct Tally<const LP: usize> {
     pub clock: Signal<In, Clock>,
-    /// Register: targets that a peer may have.
+    /// Register: so many it may have.
     pub share: Signal<In, Bits<PLACES>>,
     /// Who is meant: `owner`, if `owned`; steady for a cycle in front of `up` and `down`, which are not both.
     pub asked: Signal<In, Bits<PEER>>,
@@ -21,9 +21,13 @@ pub struct Tally<const LP: usize> {
     /// The count with the number `place` is 0 from now on.
     pub wipe: Signal<In, Bit>,
     pub place: Signal<In, Bits<LINE>>,
+    /// How many another peer has, one cycle later; not of a peer whose count has just changed.
+    pub looked: Signal<In, Bits<PEER>>,
+    pub many: Signal<Out, Bits<PLACES>>,
     /// It has all that it may; two cycles behind who is meant.
     pub full: Signal<Out, Bit>,
     counts: Ram<Bits<PLACES>, LP>,
+    copies: Ram<Bits<PLACES>, LP>,
     has_all: DFF<Bit>,
     peer: Signal<Local, Bits<PEER>>,
 }
@@ -33,7 +37,7 @@ impl<const LP: usize> Logic for Tally<LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, has_all);
-        clock!(self, clock, counts);
+        clock!(self, clock, counts, copies);
         self.peer.next = self.asked.val();
         if self.owned.val() {
             self.peer.next = self.owner.val();
@@ -49,6 +53,11 @@ impl<const LP: usize> Logic for Tally<LP> {
             self.counts.write_addr.next = bit_cast::<LP, LINE>(self.place.val());
             self.counts.write_data.next = bits::<PLACES>(0);
         }
+        self.copies.read_addr.next = self.looked.val().get_bits::<LP>(0);
+        self.copies.write_addr.next = self.counts.write_addr.val();
+        self.copies.write_data.next = self.counts.write_data.val();
+        self.copies.write_en.next = self.counts.write_en.val();
+        self.many.next = self.copies.read_data.val();
         self.has_all.d.next = self.counts.read_data.val() >= self.share.val();
         self.full.next = self.has_all.q.val();
     }

@@ -267,6 +267,8 @@ pub struct Ruling {
     pub free: Bit,
     /// It has work, or has none.
     pub work: Bit,
+    /// Of POST: it takes no more, and another one is opened beside it.
+    pub beside: Bit,
     pub stat: Bits<STAT_BITS>,
 }
 

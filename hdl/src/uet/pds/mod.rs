@@ -13,6 +13,7 @@ use super::pdc::Pdc;
 use super::receive::Receive;
 use super::transmit::Transmit;
 use super::types::{LINE, PAYLOAD, SLOT};
+use super::waiting::Waiting;
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::stream::{Fence, MsgArb, MsgFork};
@@ -93,6 +94,7 @@ pub struct Pds<
     /// Registers of the PDC manager.
     pub share: Signal<In, Bits<PLACES>>,
     pub peer_share: Signal<In, Bits<PLACES>>,
+    pub peer_initiators: Signal<In, Bits<PLACES>>,
     pub places: Signal<In, Bits<PLACES>>,
     pub low: Signal<In, Bits<PLACES>>,
     pub linger_cut: Signal<In, Bit>,
@@ -135,6 +137,7 @@ pub struct Pds<
     builder: Builder<W, K, L>,
     pdc: Pdc<LP, LH>,
     halves: Share,
+    waiting: Waiting<LM>,
     transmit: Transmit<LP, LW, LR, LA, LO, LM, LT>,
     receive: Receive<LP, LW, LR, LK, LT>,
     frames: MsgArb<Outgoing, 2>,
@@ -172,7 +175,8 @@ impl<
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, given, over, over_handle);
-        clock!(self, clock, parser, builder, pdc, halves, transmit, receive, frames, copies, leaving);
+        clock!(self, clock, parser, builder, pdc, halves, waiting, transmit, receive, frames, copies, leaving);
+        self.waiting.reset.next = self.reset.val();
         self.leaving.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
         self.builder.reset.next = self.reset.val();
@@ -215,6 +219,7 @@ impl<
         self.pdc.window.next = self.window.val();
         self.pdc.share.next = self.share.val();
         self.pdc.peer_share.next = self.peer_share.val();
+        self.pdc.peer_initiators.next = self.peer_initiators.val();
         self.pdc.places.next = self.places.val();
         self.pdc.low.next = self.low.val();
         self.pdc.linger_cut.next = self.linger_cut.val();
@@ -227,7 +232,13 @@ impl<
         AxisSink::<W, K>::link(&mut self.s, &mut self.parser.s);
         MsgSink::<Note>::link(&mut self.note, &mut self.parser.note);
         AxisSrc::<W, K>::link(&mut self.m, &mut self.builder.m);
-        MsgSink::<Message>::link(&mut self.s_post, &mut self.transmit.s_post);
+        // Messages that find no PDC let others pass.
+        self.waiting.now.next = self.now.val();
+        self.waiting.gone.next = self.parted.val();
+        self.waiting.later.next = self.transmit.later.val();
+        self.waiting.room.next = self.transmit.room.val();
+        MsgSink::<Message>::link(&mut self.s_post, &mut self.waiting.s);
+        MsgSrc::<Message>::join(&mut self.waiting.m, &mut self.transmit.s_post);
         MsgSrc::<MessageEnd>::link(&mut self.m_end, &mut self.transmit.m_end);
         MsgSrc::<Delivered>::link(&mut self.m_deliver, &mut self.receive.m_deliver);
         MsgSink::<Finished>::link(&mut self.s_done, &mut self.receive.s_done);
@@ -287,7 +298,10 @@ impl<
         // Who has gone. A frame of one half is taken at a time.
         self.transmit.gone.next = self.parted.val();
         self.receive.gone.next = self.parted.val();
-        MsgSink::<Bits<LINE>>::link(&mut self.s_ending[0], &mut self.transmit.s_ending);
+        // Messages to them that wait end first.
+        self.transmit.s_ending.data.next = self.s_ending[0].data.val();
+        self.transmit.s_ending.valid.next = self.s_ending[0].valid.val() & self.waiting.swept.val();
+        self.s_ending[0].ready.next = self.transmit.s_ending.ready.val() & self.waiting.swept.val();
         MsgSink::<Bits<LINE>>::link(&mut self.s_ending[1], &mut self.receive.s_ending);
         self.leaving.came.next = (self.transmit.m_out.valid.val() & self.frames.s[0].ready.val()) | (self.receive.m_out.valid.val() & self.frames.s[1].ready.val());
         self.leaving.went.next = self.m_note.valid.val() & self.m_note.ready.val();

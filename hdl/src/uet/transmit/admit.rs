@@ -27,12 +27,14 @@ pub struct Admit<const LP: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub now: Signal<In, Bits<32>>,
-    /// A message is here, and not one that has to wait.
+    /// A message is here, and there is a place for it.
     pub wants: Signal<Out, Bit>,
     pub go: Signal<In, Bit>,
     pub calm: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     pub s_post: MsgSink<Message>,
+    /// Not with its `ready`: the message has found no PDC, and another one may be offered in its place.
+    pub later: Signal<Out, Bit>,
     /// There is a place for a message.
     pub room: Signal<In, Bit>,
     pub gone: Signal<In, Gone>,
@@ -50,9 +52,6 @@ pub struct Admit<const LP: usize> {
     pub spray_go: Signal<Out, Bit>,
     pub spray_ask: Signal<Out, SprayAsk>,
     state: DFF<State>,
-    /// The message found no PDC; when.
-    blocked: DFF<Bit>,
-    blocked_at: DFF<Bits<4>>,
     #[init(Constant::new(TxLine::default()))]
     nobody: Constant<TxLine>,
     #[init(Constant::new(LineAsk::default()))]
@@ -74,7 +73,6 @@ pub struct Admit<const LP: usize> {
     own_place: Signal<Local, Bits<LP>>,
     opens: Signal<Local, Bit>,
     found: Signal<Local, Bit>,
-    late: Signal<Local, Bit>,
     orphan: Signal<Local, Bit>,
 }
 
@@ -82,7 +80,7 @@ pub struct Admit<const LP: usize> {
 impl<const LP: usize> Logic for Admit<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, blocked, blocked_at);
+        dff_setup!(self, clock, state);
         self.post.next = self.s_post.data.val();
         self.p.next = self.pdc.val();
         self.pl.next = self.p.val().line;
@@ -91,10 +89,8 @@ impl<const LP: usize> Logic for Admit<LP> {
         self.at.next = bit_cast::<LINE, LP>(self.own_place.val());
         self.opens.next = self.p.val().verdict == verdict::OPENED;
         self.found.next = self.opens.val() | (self.p.val().verdict == verdict::DONE);
-        // It is tried again each tick.
-        self.late.next = !(self.now.val().get_bits::<4>(0) == self.blocked_at.q.val());
         self.orphan.next = self.gone.val().on & (self.gone.val().all | (self.post.val().peer == self.gone.val().peer));
-        self.wants.next = self.s_post.valid.val() & (self.orphan.val() | (self.room.val() & (!self.blocked.q.val() | self.late.val())));
+        self.wants.next = self.s_post.valid.val() & (self.orphan.val() | self.room.val());
         self.put.next = self.l.val();
         if self.opens.val() {
             self.put.next = self.nobody.val();
@@ -113,6 +109,7 @@ impl<const LP: usize> Logic for Admit<LP> {
 
         self.over.next = false;
         self.s_post.ready.next = false;
+        self.later.next = false;
         self.line_go.next = false;
         self.line_ask.next = self.no_line.val();
         self.line_ask.next.at = self.at.val();
@@ -155,9 +152,8 @@ impl<const LP: usize> Logic for Admit<LP> {
             }
             State::Posted => {
                 if self.calm.val() {
-                    self.blocked.d.next = !self.found.val();
-                    self.blocked_at.d.next = self.now.val().get_bits::<4>(0);
                     self.line_go.next = self.found.val();
+                    self.later.next = !self.found.val();
                     self.over.next = !self.found.val();
                     self.state.d.next = State::Found;
                 }
@@ -202,7 +198,6 @@ impl<const LP: usize> Logic for Admit<LP> {
             }
             State::Refused => {
                 if self.calm.val() {
-                    self.blocked.d.next = false;
                     self.s_post.ready.next = true;
                     self.over.next = true;
                 }
@@ -212,9 +207,6 @@ impl<const LP: usize> Logic for Admit<LP> {
             }
         }
         self.line_ask.next.line = self.put.val();
-        if self.reset.val() {
-            self.blocked.d.next = false;
-        }
         if self.over.val() | self.reset.val() {
             self.state.d.next = State::Idle;
         }

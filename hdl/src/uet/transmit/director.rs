@@ -47,6 +47,7 @@ pub struct Director<const LP: usize> {
     pub rto_max: Signal<In, Bits<4>>,
     pub nack_max: Signal<In, Bits<5>>,
     pub s_post: MsgSink<Message>,
+    pub later: Signal<Out, Bit>,
     pub s_head: MsgSink<UetHead>,
     pub m_out: MsgSrc<Outgoing>,
     pub m_pdc: MsgSrc<PdcAsk>,
@@ -128,6 +129,7 @@ impl<const LP: usize> Logic for Director<LP> {
         self.fires.next = self.s_timer.valid.val() | self.s_ending.valid.val();
         MsgSink::<Listed>::link(&mut self.s_offer, &mut self.turn.s_offer);
         MsgSink::<Message>::link(&mut self.s_post, &mut self.admit.s_post);
+        self.later.next = self.admit.later.val();
         MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.lines.m_timer);
         MsgSrc::<Listed>::link(&mut self.m_list, &mut self.lines.m_list);
         self.served.next = self.lines.served.val();

@@ -57,8 +57,10 @@ pub struct Transmit<const LP: usize, const LW: usize, const LR: usize, const LA:
     pub table_en: Signal<In, Bit>,
     pub table_slot: Signal<In, Bits<SLOT>>,
     pub table_entropy: Signal<In, Bits<16>>,
-    /// Messages, and the end of each.
+    /// Messages, and the end of each; one that has found no PDC (`later`, not with `ready`) may be offered again. There is a place for one.
     pub s_post: MsgSink<Message>,
+    pub later: Signal<Out, Bit>,
+    pub room: Signal<Out, Bit>,
     pub m_end: MsgSrc<MessageEnd>,
     /// ACKs, NACKs and CLEAR_REQUEST.
     pub s_head: MsgSink<UetHead>,
@@ -110,6 +112,8 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         self.spray.table_slot.next = self.table_slot.val();
         self.spray.table_entropy.next = self.table_entropy.val();
         MsgSink::<Message>::link(&mut self.s_post, &mut self.director.s_post);
+        self.later.next = self.director.later.val();
+        self.room.next = self.messages.room.val();
         MsgSink::<UetHead>::link(&mut self.s_head, &mut self.director.s_head);
         MsgSink::<Bits<LINE>>::link(&mut self.s_ending, &mut self.director.s_ending);
         self.director.gone.next = self.gone.val();

@@ -144,13 +144,52 @@ fn a_target_that_wants_to_be_closed_is_closed_behind_what_there_is() {
     let actions = receive(&mut end, wish);
     assert!(counted(&actions, Counter::CloseRequestTaken) && matches!(sent(&actions)[..], [Packet::Ack { cack, .. }] if cack == start));
     assert!(sent(&end.step(Event::Grant)).is_empty(), "not before all is answered");
-    // Messages from now on take another PDC, which waits for this one to go.
-    end.step(Event::Post { peer: PEER, mode: Mode::Rud, message: Message { id: 2, bytes: 1, fetch: false } });
     receive(&mut end, ack(id, start, 2, 1, Some(ok(1))));
     assert!(matches!(sent(&end.step(Event::Grant))[..], [Packet::Control { kind: ControlType::CloseCommand, .. }]));
     receive(&mut end, ack(id, start, 3, 2, None));
-    let next = end.pdcs().next().unwrap();
-    assert!(next.id != id && next.stage == Stage::Syn && next.tx.start != start);
+    assert_eq!(end.pdcs().count(), 0);
+}
+
+/// Messages take another PDC beside one that takes no more: at once, or if they have an order when all in front of them are answered. The end of the old one leaves the new one where it is.
+#[test]
+fn beside_a_pdc_that_closes_another_is_opened() {
+    for mode in [Mode::Rud, Mode::Rod] {
+        let (mut end, id, start) = source(Config { first_window: 2, ..config() }, mode, 2, true);
+        end.step(Event::Close { pdc: id });
+        let post = |end: &mut Pds, id| end.step(Event::Post { peer: PEER, mode, message: Message { id, bytes: 1, fetch: false } });
+        post(&mut end, 2);
+        let beside = |end: &Pds| end.pdcs().filter(|pdc| pdc.id != id).map(|pdc| pdc.id).collect::<Vec<u16>>();
+        assert_eq!(beside(&end).len(), usize::from(mode == Mode::Rud), "{mode:?}");
+        receive(&mut end, ack(id, start, 2, 1, Some(ok(1))));
+        let packets: Vec<Packet> = (0..3).flat_map(|_| sent(&end.step(Event::Grant))).collect();
+        assert!(packets.iter().any(|packet| matches!(packet, Packet::Control { kind: ControlType::CloseCommand, .. })), "{packets:?}");
+        let new = beside(&end);
+        assert!(packets.iter().any(|packet| matches!(packet, Packet::Request { to: To::Syn(0), spdcid, .. } if *spdcid == new[0])), "{packets:?}");
+        receive(&mut end, ack(id, start, 3, 2, None));
+        post(&mut end, 3);
+        assert_eq!(end.pdcs().map(|pdc| pdc.id).collect::<Vec<_>>(), new);
+    }
+}
+
+/// A peer that ends one PDC after another has so many places of ours and no more, until they have rested; messages to others find theirs.
+#[test]
+fn places_that_rest_are_a_share() {
+    let mut end = end(Config { pool_bits: 3, places: 7, share: 5, peer_initiators: 3, ..config() });
+    let post = |end: &mut Pds, peer, mode, id| end.step(Event::Post { peer, mode, message: Message { id, bytes: 1, fetch: false } });
+    for n in 1..=5 {
+        post(&mut end, PEER, Mode::Rud, n);
+        let Some(Packet::Request { psn, spdcid, .. }) = sent(&end.step(Event::Grant)).first().copied() else {
+            assert_eq!(n, 4);
+            break;
+        };
+        assert!(counted(&receive(&mut end, refusal(spdcid, psn, NackCode::InvalidPdc, 0)), Counter::Failed));
+    }
+    assert_eq!((end.pdcs().count(), end.pool.waiting.len()), (0, 1));
+    let actions = [post(&mut end, PEER + 1, Mode::Rud, 10), post(&mut end, PEER, Mode::Rod, 11), post(&mut end, PEER + 1, Mode::Rod, 12)].concat();
+    assert_eq!((actions.iter().filter(|action| **action == Action::Count(Counter::Opened)).count(), end.pool.waiting.len()), (2, 2));
+    let rests = end.timers().iter().find(|(_, timer, _)| *timer == Timer::Safety).map(|(id, ..)| *id).unwrap();
+    assert!(counted(&end.step(Event::Expire { pdc: rests, timer: Timer::Safety }), Counter::Opened));
+    assert_eq!(end.pool.waiting.len(), 1);
 }
 
 #[test]

@@ -82,6 +82,23 @@ fn a_peer_takes_no_more_than_its_share() {
     assert_eq!(theirs(&end, PEER), [5, 20].into());
 }
 
+/// Who finds no place has another peer's PDC asked to close only if that one has more; its own, if nobody has more than it.
+#[test]
+fn who_has_most_is_asked_to_close() {
+    // Which peers open PDCs, in this order; the last finds no place.
+    for (opened, asked) in [([1, 2, 2, 2, 1], 2), ([2, 1, 2, 1, 2], 2), ([1, 2, 1, 2, 2], 2), ([1, 2, 2, 1, 1], 1), ([3, 1, 1, 2, 4], 1)] {
+        let mut end = end(Config { pool_bits: 3, places: 4, share: 4, low: 0, linger_cut: false, ..config() });
+        for (n, from) in opened.into_iter().enumerate() {
+            let Packet::Request { mode, psn, clear, to, retx, ar, body, .. } = request(0, To::Syn(0)) else { unreachable!() };
+            let packet = Packet::Request { mode, psn, clear, spdcid: n as u16 + 1, to, retx, ar, body };
+            let actions = end.step(Event::Received { from, packet, trim: None, ce: false, ev: 0 });
+            assert_eq!((nack(&actions), counted(&actions, Counter::TargetWantsClose)), if n < 4 { (None, false) } else { (Some(NackCode::NoPdc), true) });
+        }
+        let wants: Vec<Peer> = end.pdcs().filter(|pdc| pdc.wants_close).map(|pdc| pdc.peer).collect();
+        assert_eq!(wants, [asked], "{opened:?}");
+    }
+}
+
 #[test]
 fn duplicates_are_not_executed_and_answered_if_somebody_asks() {
     let (mut end, id) = target(config());

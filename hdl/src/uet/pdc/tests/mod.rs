@@ -27,6 +27,7 @@ fn config() -> Config {
         places: 13,
         share: 9,
         peer_share: 4,
+        peer_initiators: 3,
         low: 2,
         mtu: 100,
         window: WINDOW,
@@ -92,6 +93,7 @@ impl Block {
             ("window", config.window as usize),
             ("share", config.share),
             ("peer_share", config.peer_share),
+            ("peer_initiators", config.peer_initiators),
             ("places", config.places),
             ("low", config.low),
             ("linger_cut", config.linger_cut.into()),
@@ -267,7 +269,12 @@ impl Bench {
                 let order = [("peer", peer.into()), ("rod", u64::from(mode == Mode::Rod)), ("function", u64::from(peer & 1))];
                 let told = self.block.ask(pdc_ask::POST, &order);
                 match told.get("verdict") {
-                    verdict::OPENED => self.born(taken.expect("the model takes it, too"), &told),
+                    verdict::OPENED => {
+                        if there {
+                            self.reach(format!("beside {mode:?}"));
+                        }
+                        self.born(taken.expect("the model takes it, too"), &told);
+                    }
                     verdict::DONE => {
                         let pair = self.live.get_mut(&taken.expect("the model takes it, too")).unwrap();
                         assert_eq!(pair.block, told.id());
@@ -277,7 +284,11 @@ impl Bench {
                 }
                 let verdict = told.get("verdict");
                 self.reach(format!("post {verdict}"));
-                full |= verdict == verdict::FULL;
+                // Else its peer has its share, and it waits alone.
+                full |= verdict == verdict::FULL && !self.pds.has_all(peer);
+                if verdict == verdict::FULL && self.pds.has_all(peer) {
+                    self.reach("peer full");
+                }
                 if verdict == verdict::OPENED || verdict == verdict::DONE {
                     continue;
                 }

@@ -104,6 +104,7 @@ impl Card {
             ("mpr", (config.window / config.mpr_unit).into()),
             ("share", 11),
             ("peer_share", config.peer_share.min(15) as u64),
+            ("peer_initiators", config.peer_initiators.min(15) as u64),
             ("places", 15),
             ("seed", seed | 1),
         ] {

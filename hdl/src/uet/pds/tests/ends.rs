@@ -2,7 +2,7 @@
 use super::card::{Card, Ended, TICK};
 use super::world::{config, registers, OWN};
 use crate::uet::pds::types::why;
-use ferric_abi::uet::codes::{NackCode, PdsType, ReturnCode};
+use ferric_abi::uet::codes::{AckRequest, ControlType, NackCode, PdsType, ReturnCode};
 use ferric_abi::uet::PdsNack;
 use ferric_abi::wire::{Eth, Ipv4, Udp};
 use ferric_uet::end::{End, Outlook};
@@ -25,6 +25,14 @@ fn nack(frame: &[u8], code: NackCode, spdcid: u16) -> Vec<u8> {
     let nack = PdsNack::default().with_kind(PdsType::Nack as u8).with_code(code as u8).with_psn(head.psn()).with_spdcid(spdcid).with_dpdcid(head.spdcid());
     let carriage = Carriage { addresses: Addresses::V4(dst, src), ..parsed.carriage };
     build(&Message { carriage, pds: Pds::Nack(nack), ses: Ses::None, payload: &[] }, &registers())
+}
+
+/// Where a request writes to.
+fn offset(frame: &[u8]) -> Option<u64> {
+    match parse(frame, &registers()).unwrap().ses {
+        Ses::First(head, _) => Some(head.offset()),
+        _ => None,
+    }
 }
 
 /// Until so many messages have ended, each request answered by `answer`. Gives the ticks that it took.
@@ -77,6 +85,39 @@ fn a_fatal_refusal_ends_a_pdc_and_no_other() {
     let now = until_ended(&mut card, 2, refuse);
     assert_eq!(card.ended, [(1, why::REFUSED, NackCode::HeaderMismatch as u64), (2001, why::TIMEOUT, 0)]);
     rests(&mut card, &config, now);
+}
+
+/// A peer that ends one PDC after another has so many places and no more, until they have rested: a message to it waits, and those to another do not.
+#[test]
+fn places_that_rest_are_a_share() {
+    const PLACES: u64 = 3;
+    let config = Config { rto: 10_000, peer_initiators: PLACES as usize, ..config() };
+    let mut card = card(&config);
+    let [bad, good] = [OWN[0], OWN[1]];
+    let refuse = |frame: &[u8]| parse(frame, &registers()).is_ok_and(|parsed| parsed.carriage.addresses.source() == bad[0].into()).then(|| nack(frame, NackCode::HeaderMismatch, 0x77));
+    for n in 0..2 * PLACES {
+        card.write(bad[0], bad[1], if n % 2 == 0 { Mode::Rud } else { Mode::Rod }, 100 * n, &[1; 60]);
+    }
+    card.write(good[0], good[1], Mode::Rud, 5000, &[2; 60]);
+    let mut sent = Vec::new();
+    for now in 1..config.safety - 100 {
+        if now == 200 {
+            card.write(good[0], good[1], Mode::Rod, 6000, &[2; 60]);
+        }
+        for frame in card.tick(now) {
+            sent.extend(offset(&frame).map(|at| (at, now)));
+            refuse(&frame).into_iter().for_each(|frame| card.receive(&frame));
+        }
+    }
+    assert!([(5000, 0), (6000, 200)].iter().all(|(at, posted)| sent.iter().any(|(sent, now)| sent == at && (*posted..posted + 150).contains(now))), "{sent:?}");
+    // Some have ended with the one in front of them.
+    assert!((PLACES..2 * PLACES).contains(&(card.ended.len() as u64)) && card.used() == PLACES + 2, "{:?}, {} places", card.ended, card.used());
+    for now in config.safety - 100..config.safety + 200 {
+        for frame in card.tick(now) {
+            refuse(&frame).into_iter().for_each(|frame| card.receive(&frame));
+        }
+    }
+    assert_eq!(sorted(&card.ended), (0..2 * PLACES).map(|n| (100 * n + 1, why::REFUSED, NackCode::HeaderMismatch as u64)).collect::<Vec<_>>());
 }
 
 /// A peer without room is asked again after a wait, and given up after so many.
@@ -343,7 +384,7 @@ fn one_peer_goes_and_no_other() {
     }
 }
 
-/// Messages that no PDC has yet end, too: one finds no place, and others wait behind it.
+/// Messages that no PDC has yet end, too: some find no place, and those to another pass.
 #[test]
 fn messages_that_wait_end_with_their_peers() {
     let mut card = card(&Config { rto: 2000, ..config() });
@@ -352,13 +393,82 @@ fn messages_that_wait_end_with_their_peers() {
         let pair = OWN[n as usize % 2];
         card.write(pair[0], pair[1], Mode::Rud, 1000 * n, &[1; 60]);
     }
-    (1..50).for_each(|now| drop(card.tick(now)));
-    assert!(card.ended.is_empty() && card.used() == 1 && !card.heard());
+    let sent: Vec<u64> = (1..50).flat_map(|now| card.tick(now)).map(|frame| offset(&frame).unwrap()).collect();
+    assert!(card.ended.is_empty() && card.used() == 1 && card.heard());
+    assert_eq!(sent, [0, 2000, 4000]);
+    card.part(Some(1));
+    assert_eq!(std::mem::take(&mut card.ended), [1001, 3001].map(|token| (token, why::GONE, 0)));
+    card.write(OWN[1][0], OWN[1][1], Mode::Rud, 5000, &[1; 60]);
+    (50..60).for_each(|now| drop(card.tick(now)));
     card.part(None);
-    // They are in front of the engine here, since the bench has no flush.
-    assert!(card.heard());
-    assert_eq!(sorted(&card.ended), [1, 1001, 2001, 3001, 4001].map(|token| (token, why::GONE, 0)));
+    assert_eq!(sorted(&card.ended), [1, 2001, 4001, 5001].map(|token| (token, why::GONE, 0)));
     assert_eq!(card.used(), 1, "the place that rests");
+}
+
+/// A peer that wants each PDC closed, and answers no close: the next message has another PDC at once; if it has to come behind those in front of it, it has it when these are answered, and keeps nobody else waiting.
+#[test]
+fn a_close_that_is_not_answered_keeps_nobody_waiting() {
+    const PROLOGUE: usize = Eth::BYTES + Ipv4::BYTES + Udp::BYTES;
+    const WANTS_CLOSE: u8 = (AckRequest::Close as u8) << 1;
+    let config = Config { rto: 1000, rto_max: 3, ..config() };
+    let mut card = card(&config);
+    let mut peer = End::new(std::sync::Arc::new(config.clone()), Outlook { registers: registers(), native: None, data_dscp: 8 }, MAC, &[OWN[0][1].into(), OWN[1][1].into()], 1 << 16);
+    OWN[..2].iter().for_each(|pair| peer.neighbour(pair[0].into(), 1));
+    let (mut now, mut closes, mut held, mut holds, mut seen) = (0, 0, Vec::new(), true, Vec::new());
+    let mut run = |card: &mut Card, holds: bool, ticks: u64| {
+        for _ in 0..ticks {
+            now += 1;
+            for frame in card.tick(now) {
+                let parsed = parse(&frame, &registers()).unwrap();
+                match (parsed.pds, parsed.ses) {
+                    (Pds::Control(head), _) => closes += u64::from(head.ctl() == ControlType::CloseCommand as u8 && !head.retx()),
+                    (Pds::Request(head, _), Ses::First(ses, _)) => {
+                        seen.push((ses.offset(), head.spdcid()));
+                        peer.receive(&frame, now);
+                    }
+                    (Pds::Request(..), Ses::Next(..)) if holds => held.push(frame),
+                    (Pds::Request(..), Ses::Next(..)) => peer.receive(&frame, now),
+                    other => panic!("{other:?}"),
+                }
+            }
+            if !holds {
+                held.drain(..).for_each(|frame| peer.receive(&frame, now));
+            }
+            peer.tick(now);
+            while let Some(mut frame) = peer.transmit(now) {
+                let parsed = parse(&frame, &registers()).unwrap();
+                if matches!(parsed.pds, Pds::Ack(..)) && parsed.carriage.addresses.source() == OWN[0][1].into() {
+                    frame[PROLOGUE + 1] |= WANTS_CLOSE;
+                }
+                card.receive(&frame);
+            }
+        }
+        (closes, seen.clone())
+    };
+    for n in 0..3 {
+        card.write(OWN[0][0], OWN[0][1], Mode::Rud, 1000 * n, &[1; 60]);
+        let (closes, seen) = run(&mut card, holds, 100);
+        assert_eq!((card.ended.len() as u64, closes, seen.len() as u64, card.used()), (n + 1, n + 1, n + 1, n + 1), "message {n}");
+    }
+    // In three packets, of which two are late.
+    card.write(OWN[0][0], OWN[0][1], Mode::Rod, 20_000, &[1; 600]);
+    let (closes, _) = run(&mut card, holds, 60);
+    card.write(OWN[0][0], OWN[0][1], Mode::Rod, 21_000, &[1; 60]);
+    card.write(OWN[0][0], OWN[0][1], Mode::Rod, 22_000, &[1; 60]);
+    card.write(OWN[1][0], OWN[1][1], Mode::Rod, 30_000, &[1; 60]);
+    let (closes_then, seen) = run(&mut card, holds, 60);
+    assert!(closes == 3 && closes_then == 3 && seen.iter().all(|(at, _)| *at != 21_000 && *at != 22_000), "a message that has to wait does");
+    assert_eq!(card.ended.last().map(|(token, ..)| *token), Some(30_001), "another's passes");
+    holds = false;
+    let (closes, seen) = run(&mut card, holds, 500);
+    let fine = ReturnCode::Ok as u64;
+    assert_eq!(card.ended.split_off(3), [30_001, 20_001, 21_001, 22_001].map(|token| (token, 0, fine)));
+    assert_eq!(closes, 5);
+    let of = |offset: u64| seen.iter().filter(|(at, _)| *at == offset).map(|(_, id)| *id).collect::<std::collections::BTreeSet<u16>>();
+    assert!(of(20_000).len() == 1 && of(21_000) == of(22_000) && of(20_000) != of(21_000));
+    // All close by their last time-out, and nothing is left; the other pair's by its idleness.
+    run(&mut card, holds, 15 * config.rto + config.idle + config.safety + 1000);
+    assert!(card.free(), "a place is lost");
 }
 
 /// A peer that opens one PDC after another, each of which keeps responses that nobody clears: it has one at a time, and what those before it kept is forgotten, so that there are places for the responses of others.
