@@ -121,6 +121,33 @@ fn tables_decide_about_copies() {
     assert_eq!(hears(5), [0, 1, 0, 1]);
 }
 
+/// What leaves by the wire is asked about if function 0's software says so: a raw frame of a function of which no rule says that it may leave does not, whoever it is for.
+#[test]
+fn tables_decide_about_what_leaves() {
+    let b = Bench::of(pair_of(64, 4));
+    let host = &b.pair.hosts[0];
+    let ends = [(0, 1), (0, 2), (1, 1)];
+    let mut raws: Vec<Raw> = ends.iter().map(|(card, f)| raw(b.host(*card, *f)).unwrap().listening()).collect();
+    let [own, near, far] = [(0, 1), (0, 2), (1, 1)].map(|(card, f)| Bench::name_of(&b.pair, card, f).0 .0);
+    let mut hears = |to: [u8; 6], n: u8| {
+        raws[0].send(&b.pair, &[&to[..], &own, &TYPE, &[n; 200]].concat());
+        b.pair.world().run(SETTLED);
+        raws[1..].iter_mut().map(|raw| raw.heard().iter().filter(|got| got[12..15] == [TYPE[0], TYPE[1], n]).count()).collect::<Vec<_>>()
+    };
+    let counts = || host.ctx.egress_counts(1).unwrap();
+    let mut rules = Rules::closed(host);
+    assert_eq!(hears(far, 1), [0, 1], "nobody is asked");
+    let egress = FlowPort { drop_miss: true, egress: true, ..Default::default() };
+    rules.tables.decide(&host.ctx, &egress).unwrap();
+    assert_eq!((hears(far, 2), counts().miss(), counts().left()), (vec![0, 0], 1, 0));
+    // To a function of the card the same rules lead as before.
+    rules.rule(port_of(1), Some(DOMAIN), Some(2));
+    assert_eq!((hears(near, 3), hears(far, 4), counts().unable()), (vec![1, 0], vec![0, 0], 1));
+    assert_eq!(hears([0xff; 6], 5), [1, 0]);
+    host.ctx.set_flow_port(None).unwrap();
+    assert_eq!((hears(far, 6), hears([0xff; 6], 7)), (vec![0, 1], vec![1, 1]));
+}
+
 /// Exact entries and stations lead from function to function as rules do, and to none of another network that has not the address there; what is for software, function 0's promiscuous raw queue pair gets.
 #[test]
 fn every_table_decides_between_functions() {

@@ -1,11 +1,13 @@
 //! Frames from one function of the card to another do not leave it. See README.md.
 
 mod arrive;
+mod asking;
 mod depart;
 mod queue;
 #[cfg(test)]
 mod tests;
 
+pub use asking::{Leaving, Told, Used};
 pub use arrive::{Arrive, STATS as ARRIVED, WAITS as ARRIVE_WAITS};
 pub use depart::{Depart, STATS as DEPARTED, WAITS as DEPART_WAITS};
 
