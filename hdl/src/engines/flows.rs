@@ -14,7 +14,7 @@ use ferric_abi::csr::{self, space};
 /// The manifest.
 pub const FLOWS: Engine = Engine {
     name: "flows",
-    what: "Flow tables for received frames: exact entries, wildcard rules and stations, which function 0 writes, say which function a frame is for, or that it is dropped or for software. What functions send is verified: by MAC and IP address, in ARP and neighbour discovery.",
+    what: "Flow tables: exact entries, wildcard rules and stations, which function 0 writes, say which function a received frame is for, or that it is dropped or for software, and, if function 0 wants that, whether what a function sends leaves by the wire. What functions send is verified: by MAC and IP address, in ARP and neighbour discovery.",
     needs: &["vxlan", "local"],
     capabilities: 1 << csr::FEATURE_FLOWS,
     receives: "",

@@ -42,6 +42,8 @@ const LG_USES: usize = 4;
 const LEN: usize = 17;
 /// log2 of the cycles for which a frame waits for room.
 const LG_LATE: usize = 12;
+/// The cycle before the last of these.
+const NEARLY: u64 = (1 << LG_LATE) - 2;
 /// Of a frame's `function` what says that it is for the sender's network, and that it comes from there, or for no raw queue pair.
 const SENDERS: u64 = WHOLE as u64;
 const TO_ALL: u64 = (WHOLE | LOOPED) as u64;
@@ -151,6 +153,7 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize, const LD: usi
     goes: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     patience: DFF<Bits<LG_LATE>>,
+    late: DFF<Bit>,
     // The beat for functions of this card
     l_valid: DFF<Bit>,
     l_data: DFF<Bits<W>>,
@@ -167,7 +170,7 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, called, known, going, gives, drops, patience);
-        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, l_origin, event1, before);
+        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, l_origin, event1, before, late);
         clock!(self, clock, beats, fates, whose, asking, uses);
         self.beats.reset.next = self.reset.val();
         self.fates.reset.next = self.reset.val();
@@ -260,7 +263,7 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
         self.dropping.next = self.drops.q.val();
         if !self.going.q.val() {
             self.giving.next = (self.fate.val().local | self.fate.val().copy) & self.room.val();
-            self.dropping.next = self.fate.val().local & !self.room.val() & self.patience.q.val().all();
+            self.dropping.next = self.fate.val().local & !self.room.val() & self.late.q.val();
         }
         self.m.valid.next = self.ready.val() & !self.fate.val().local & !self.stays.val();
         self.m.data.next = self.beats.m.data.val();
@@ -295,8 +298,10 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
             self.going.d.next = !self.beats.m.last.val();
         }
         self.patience.d.next = bits::<LG_LATE>(0);
+        self.late.d.next = false;
         if self.ready.val() & !self.goes.val() & self.fate.val().local {
             self.patience.d.next = self.patience.q.val() + 1;
+            self.late.d.next = self.patience.q.val() == NEARLY;
         }
         self.l_valid.d.next = self.goes.val() & self.giving.val();
         self.l_data.d.next = self.beats.m.data.val();

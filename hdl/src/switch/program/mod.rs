@@ -132,6 +132,7 @@ pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: u
     pub outcome: Signal<In, Told>,
     pub outcome_valid: Signal<In, Bit>,
     leavers: Tally<LC, PART, PART>,
+    which: Signal<Local, Bits<LC>>,
     of_function: Signal<Local, Bits<64>>,
     /// `stat` of `flows`.
     pub stat: Signal<In, Bits<COUNTERS>>,
@@ -308,9 +309,13 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         self.sums.next.bad = self.counts[10].q.val();
         self.sums_bits.x.next = self.sums.val();
         // What is read
+        // A function's counter is there one cycle later; it stands in all places of the line.
+        self.count_word.next = self.ctl.word.val().get_bits::<LG_COUNTS>(LG_WORDS);
+        self.which.next = (bit_cast::<LC, LG_LINES>(self.ctl.addr.val()) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.count_word.val());
+        self.asked.next = self.which.val();
         self.leavers.valid.next = self.outcome_valid.val() & self.outcome.val().judged;
         self.leavers.which.next = (bit_cast::<LC, 6>(self.outcome.val().function) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.outcome.val().place);
-        self.leavers.asked.next = self.asked.val();
+        self.leavers.asked.next = self.which.val();
         self.of_function.next = self.sent.val();
         if self.ctl.addr.val().get_bit(LEAVERS) {
             self.of_function.next = self.leavers.count.val();
@@ -318,9 +323,6 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         self.each.x.next = self.of_function.val();
         self.answers.next = self.answer.val() | self.answer_out.val();
         self.rules_bits.x.next = self.rules.q.val();
-        // A function's counter is there one cycle later; it stands in all places of the line.
-        self.count_word.next = self.ctl.word.val().get_bits::<LG_COUNTS>(LG_WORDS);
-        self.asked.next = (bit_cast::<LC, LG_LINES>(self.ctl.addr.val()) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.count_word.val());
         self.counted.d.next = self.ctl.req.val();
         self.ctl.row_valid.next = self.ctl.req.val() & self.counted.q.val();
         self.ctl.row.next =
