@@ -138,6 +138,7 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     port_of: DFF<Bits<8>>,
     remote: DFF<Bits<12>>,
     out: Signal<Local, Leaving>,
+    sender: Signal<Local, Network>,
     came: Signal<Local, Came>,
     #[init(Delay::new(VERDICT))]
     known: Delay<Came>,
@@ -278,8 +279,9 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.matching.origin.next.option = false;
         self.came.next.on = self.port.val().valid & self.port.val().egress;
         self.came.next.leaves = true;
-        self.came.next.network.tunnel = false;
-        self.came.next.network.function = bit_cast::<12, 6>(self.out.val().function);
+        self.sender.next.tunnel = false;
+        self.sender.next.function = bit_cast::<12, 6>(self.out.val().function);
+        self.came.next.network = self.sender.val();
         if self.sight.window_valid.val() {
             self.matching.window.next = self.sight.window.val();
             self.matching.ended.next = self.sight.ended.val();

@@ -86,7 +86,7 @@ pub(super) struct Asking<const W: usize, const K: usize> {
     sight: Sight<W, K>,
     asks1: DFF<Bit>,
     pending: DFF<Bits<FRAMES>>,
-    this: Signal<Local, Bit>,
+    wants: Signal<Local, Bit>,
     held: DFF<Bit>,
     function1: DFF<Bits<6>>,
     domain1: DFF<Bits<12>>,
@@ -116,11 +116,11 @@ impl<const W: usize, const K: usize> Logic for Asking<W, K> {
         self.sight.valid.next = self.taken.val();
         // Who is asked about
         self.asks1.d.next = self.asks.val();
-        self.this.next = self.known.val() & self.leaves.val() & (self.asks1.q.val() | self.pending.q.val().any());
-        self.asked.next = self.this.val();
-        if self.this.val() & !self.told1_valid.q.val() {
+        self.wants.next = self.known.val() & self.leaves.val() & (self.asks1.q.val() | self.pending.q.val().any());
+        self.asked.next = self.wants.val();
+        if self.wants.val() & !self.told1_valid.q.val() {
             self.pending.d.next = self.pending.q.val() + 1;
-        } else if self.told1_valid.q.val() & !self.this.val() {
+        } else if self.told1_valid.q.val() & !self.wants.val() {
             self.pending.d.next = self.pending.q.val() - 1;
         }
         // A frame's window is complete when it is known where it goes, or later, and in front of the next frame.
@@ -128,7 +128,7 @@ impl<const W: usize, const K: usize> Logic for Asking<W, K> {
         self.sender.next = self.function1.q.val();
         self.network.next = self.domain1.q.val();
         if self.known.val() {
-            self.wanted.next = self.this.val();
+            self.wanted.next = self.wants.val();
             self.sender.next = self.owner.val();
             self.network.next = self.domain.val();
         }
@@ -151,7 +151,7 @@ impl<const W: usize, const K: usize> Logic for Asking<W, K> {
         self.answers.s.valid.next = self.told1_valid.q.val();
         self.answers.s.data.next = self.told1.q.val();
         MsgSrc::<Told>::link(&mut self.m_told, &mut self.answers.m);
-        self.begins.next = (self.known.val() & self.leaves.val() & !self.this.val()) | (self.told1_valid.q.val() & !self.told1.q.val().drops);
+        self.begins.next = (self.known.val() & self.leaves.val() & !self.wants.val()) | (self.told1_valid.q.val() & !self.told1.q.val().drops);
         self.begins_function.next = self.owner.val();
         if self.told1_valid.q.val() {
             self.begins_function.next = self.told1.q.val().function;
