@@ -157,8 +157,9 @@ fn a_switch_is_told_what_to_do() {
     assert_eq!(packets(&b.says(&["flow", "dump"])), 12);
     b.says(&["flow", "flush"]);
     b.counts(1, "flows.miss");
-    b.says(&["tables", "--miss", "software"]);
+    b.says(&["tables", "--miss", "software", "--egress"]);
     b.counts(1, "flows.software");
+    assert!(b.says(&["show"]).contains("what leaves by the wire is asked about") && b.stat("egress.f3.left") == 0);
     b.says(&["pass"]);
     // A flow that stood in the card before is written anew.
     b.says(&["flow", "add", &matches(1), "drop"]);

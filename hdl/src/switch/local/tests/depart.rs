@@ -239,6 +239,8 @@ fn what_leaves_is_asked_about() {
     random::<64, 8>([30, 40], 60, 80, 12, 40);
     random::<512, 64>([0, 0], 100, 80, 13, 80);
     random::<512, 64>([30, 50], 40, 80, 14, 60);
+    // Questions wait for their turn.
+    random::<512, 64>([0, 85], 60, 90, 15, 20);
 }
 
 /// The tables are asked, and not, in the middle of frames: whatever was asked about and may not leave does not, everything else does, in order, and its beginning is said ahead of it.
