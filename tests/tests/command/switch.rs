@@ -141,7 +141,8 @@ fn a_switch_is_told_what_to_do() {
     b.refuses(&["flow", "del", second.trim()], "there is no flow");
     // All others take the place of these, as the dump of before says; what cannot be taken is named, and nothing changes.
     let file = scratch().join("flows");
-    let more = format!("# of yesterday\n{dump}in_port(vnet0),eth_type(0x0800), packets:0, bytes:0, used:never, actions:f2,uplink\nin_port(uplink),eth_type(0x0800), actions:push_vlan(vid=5,pcp=0),f1\n");
+    let more =
+        format!("# of yesterday\n{dump}in_port(vnet0),eth_type(0x0800), packets:0, bytes:0, used:never, actions:f2,uplink\nin_port(uplink),eth_type(0x0800), actions:push_vlan(vid=5,pcp=0),f1\n");
     std::fs::write(&file, more).unwrap();
     let load = ["flow", "load", path(&file), "--port", "vnet0=9"];
     b.refuses(&load, "line 5: the card neither changes frames nor copies them, nor sends them out again");

@@ -32,7 +32,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The rule of this number leads to that from now on.
-    fn leads(&self, number: u16, action: Action) {
+    fn leads(&mut self, number: u16, action: Action) {
         self.tables.set_action(&self.host.ctx, number, Some(&action)).unwrap();
     }
 

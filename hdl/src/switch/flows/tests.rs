@@ -630,7 +630,7 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
             b.port = b.port.with_class(class & 3).with_egress(class != 5);
         }
         // Off in the middle of frames; then silence, after which frames go past until the next generation decides, in the middle of frames again.
-        b.port = FlowPortCtx::default();
+        b.port = FlowPortCtx::default().with_egress(round % 2 == 0);
         (0..20).for_each(|_| b.push_any());
         b.drain();
         (0..SILENCE).for_each(|_| b.cycle());

@@ -7,8 +7,8 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-pub use asking::{Leaving, Told, Used};
 pub use arrive::{Arrive, STATS as ARRIVED, WAITS as ARRIVE_WAITS};
+pub use asking::{Leaving, Told, Used};
 pub use depart::{Depart, STATS as DEPARTED, WAITS as DEPART_WAITS};
 
 /// The longest frame that leaves the egress, in bytes; both queues hold one.

@@ -5,7 +5,9 @@ use crate::switch::flows::STATS;
 use crate::switch::local::Told;
 use crate::tb::{Fields, Tb};
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_EGRESS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS, FLOW_SIZES};
+use ferric_abi::csr::{
+    FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_EGRESS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS, FLOW_SIZES,
+};
 use ferric_abi::switch::{table, FlowCommand};
 
 /// Commands of a whole sweep: seven tables, four ways, 64 lines.
