@@ -574,7 +574,7 @@ fn roce(rng: &mut Rng) -> Vec<u8> {
 /// Half of the actions are plain ones to a function or a port that is none; the others are any.
 fn action(rng: &mut Rng) -> Action {
     match rng.below(4) {
-        0 if rng.percent(50) => Action::default().with_kind(1 + rng.below(2) as u8).with_number(1).with_count(rng.percent(80)),
+        0 if rng.percent(50) => Action::default().with_kind(1 + rng.below(2) as u8).with_number(1).with_count(rng.percent(80)).with_write_dscp(rng.percent(25)),
         0..2 => Action::default().with_kind(1).with_number(rng.range(6, 13) as u16).with_count(rng.percent(80)),
         2 => Action::default().with_kind([0, 0, 0, 0, 1, 2, 3, 4][rng.below(8) as usize]).with_count(rng.percent(80)).with_no_roce(rng.percent(50)).with_number(9),
         _ => any_action(rng),
