@@ -289,7 +289,8 @@ macro_rules! context_records {
             class: u8[2] "Port class, for the choice of a mask.";
             generation: u8[2] "Lines of this generation count.";
             bridge: bool[1] "A frame that no entry and no rule knows goes where its bridge domain has its destination MAC address.";
-            rsvd0: u32[25] "Zero.";
+            egress: bool[1] "What functions send by the wire is asked about, too: it leaves only if its action is the wire and nothing else.";
+            rsvd0: u32[24] "Zero.";
         }
         #[doc = "What the flow tables made of frames off the wire: each counts once, but for those that pass and that the MAC found bad. Line `FLOW_COUNTS` of `space::FLOW`; writing it does nothing."]
         FlowCounts [88] {
@@ -331,6 +332,17 @@ macro_rules! context_records {
             tag_denied: u64[64] "Dropped: a tag, and the function is no trunk.";
             roce_denied: u64[64] "Dropped: RoCE, and the function may send none.";
             underlay_denied: u64[64] "Dropped: for an address where a tunnel ends, or for the tunnels' UDP port.";
+        }
+        #[doc = "What the flow tables made of the frames of a function that were about to leave by the wire, while the tables were asked about these: each counts once (`SwitchCause` where it was dropped). Line `FLOW_EGRESS` + function of `space::FLOW`; writing it does nothing."]
+        EgressCounts [64] {
+            left: u64[64] "Gone on to the wire.";
+            deep: u64[64] "Dropped: the parser does not understand the frame.";
+            software: u64[64] "Dropped: for software, by the action, the miss action or the time to live. There is no way to software from here.";
+            unable: u64[64] "Dropped: the card cannot carry the action out on the way to the wire.";
+            acl: u64[64] "Dropped: an action says so.";
+            miss: u64[64] "Dropped: no table knows the frame, and the miss action says so.";
+            no_rule_room: u64[64] "Dropped: an entry or a rule leads to no action.";
+            roce_denied: u64[64] "Dropped: RoCE, and the action refuses that.";
         }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {

@@ -151,6 +151,8 @@ pub const FLOW_TICK: u32 = 14;
 pub const FLOW_CLOSE: u32 = 31;
 /// From this line of `space::FLOW` on, by function: what became of frames that the function has sent (`SenderCounts`).
 pub const FLOW_SENDERS: u32 = 64;
+/// From this line of `space::FLOW` on, by function: what the flow tables made of what was about to leave by the wire (`EgressCounts`).
+pub const FLOW_EGRESS: u32 = 128;
 /// From this bit on of the word [`FLOW_SIZES`], 8 bits: log2 of the lines of a way of the table of addresses that functions may send from.
 pub const FLOW_BINDS_AT: u32 = 16;
 /// Line of `space::FLOW` with the answer to the last command that reads: see `ferric_abi::switch::table::READ`.
@@ -200,7 +202,7 @@ pub mod space {
     pub const PAUSE: u8 = 14;
     /// The functions' tunnels (`TunnelCtx`, line by function), and in line `TUNNEL_COUNTS` what became of frames at them (`TunnelCounts`).
     pub const TUNNEL: u8 = 15;
-    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`); in line `FLOW_ANSWER` what a command has read; from line `FLOW_SENDERS` on, by function, what became of frames that were sent (`SenderCounts`).
+    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`); in line `FLOW_ANSWER` what a command has read; from line `FLOW_SENDERS` on, by function, what became of frames that were sent (`SenderCounts`); from line `FLOW_EGRESS` on, by function, what became of those that were about to leave (`EgressCounts`).
     pub const FLOW: u8 = 16;
     /// The raw queue pairs of functions with tunnels (`RawCtx`, line by function).
     pub const RAW: u8 = 17;

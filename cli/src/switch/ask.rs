@@ -76,7 +76,7 @@ pub enum Request {
     /// Everything that the holder was told, but flows.
     Show,
     /// The tables decide.
-    Tables { miss: Miss, bridge: bool },
+    Tables { miss: Miss, bridge: bool, egress: bool },
     /// Frames pass.
     Pass,
     /// What a function may send; `None`: nobody looks.

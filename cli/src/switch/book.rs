@@ -6,7 +6,7 @@ use ferric_abi::wire::ethertype;
 use ferric_driver::types::Mac;
 use ferric_driver::TunnelConfig;
 use ferric_model::switch::decide::orders;
-use ferric_model::switch::fate::changes;
+use ferric_model::switch::fate::{changes, Egress};
 use ferric_model::switch::flow::parse::Ports;
 use ferric_model::switch::flow::{Field, Flow};
 use ferric_model::switch::install::{Compiled, NotOffloaded, TunnelPort};
@@ -172,10 +172,12 @@ impl Book {
             let function = u16::from(key.in_port()).wrapping_sub(FUNCTION_PORTS as u16);
             (key, mask) = (key.with_domain(domain(self.network_of(function))), mask.with_domain(ALL_DOMAIN_BITS));
         }
-        let number = u32::from(action.number());
+        let (number, ordered) = (u32::from(action.number()), orders(Verdict::default(), &action));
         match action.kind() {
             destination::PORT if !(FUNCTION_PORTS..FUNCTION_PORTS + u32::from(self.functions)).contains(&number) => return Err(Refusal::Port(number)),
-            destination::DROP | destination::PORT | destination::EXCEPTION if !changes(&orders(Verdict::default(), &action)) => {}
+            destination::DROP | destination::PORT | destination::EXCEPTION if !changes(&ordered) => {}
+            // What a function sends by the wire, if the tables are asked about that.
+            destination::UPLINK if !inbound && Egress::of(&ordered) == Egress::Leaves => {}
             _ => return Err(Refusal::Unable),
         }
         let v6 = key.ethertype() == ethertype::IPV6;

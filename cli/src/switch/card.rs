@@ -1,6 +1,6 @@
 //! The card's side of a switch: what of the book stands where in its tables. While frames pass nothing stands there; from `tables` on everything does, and each change is made under traffic.
 use super::book::{Book, Line, Refusal, CLASSES};
-use ferric_abi::context::{FlowCounts, SenderCounts, TunnelCounts};
+use ferric_abi::context::{EgressCounts, FlowCounts, SenderCounts, TunnelCounts};
 use ferric_abi::switch::{FlowKey, FlowRecord};
 use ferric_driver::switch::{FlowPort, FlowSet, FlowTables, Packets, Sender, Station};
 use ferric_driver::types::Mac;
@@ -256,13 +256,23 @@ impl Card {
         self.ctx.tunnel_leader(function)
     }
 
-    /// What the card has counted: of the flow tables, of what each function sends, and of tunnels, as far as it has them.
-    pub fn counts(&self, functions: u16) -> Result<(Option<FlowCounts>, Vec<SenderCounts>, Option<TunnelCounts>), Error> {
+    /// What the card has counted, as far as it has it.
+    pub fn counts(&self, functions: u16) -> Result<Counts, Error> {
         let flows = self.tables.is_some().then(|| self.ctx.flow_counts()).transpose()?;
-        let senders = (0..functions as u8).filter(|_| flows.is_some()).map(|f| self.ctx.sender_counts(f)).collect::<Result<_, _>>()?;
+        let each = || (0..functions as u8).filter(|_| flows.is_some());
+        let senders = each().map(|f| self.ctx.sender_counts(f)).collect::<Result<_, _>>()?;
+        let leavers = each().map(|f| self.ctx.egress_counts(f)).collect::<Result<_, _>>()?;
         let tunnels = self.ctx.has_tunnel().then(|| self.ctx.tunnel_counts()).transpose()?;
-        Ok((flows, senders, tunnels))
+        Ok(Counts { flows, senders, leavers, tunnels })
     }
+}
+
+/// What a card has counted: of the flow tables, by function of what is sent and of what was about to leave, and of tunnels.
+pub struct Counts {
+    pub flows: Option<FlowCounts>,
+    pub senders: Vec<SenderCounts>,
+    pub leavers: Vec<EgressCounts>,
+    pub tunnels: Option<TunnelCounts>,
 }
 
 /// The mask that most flows of a packet class have; of several the one that was said first.

@@ -1,7 +1,7 @@
 //! `ferric switch hold`: the process that holds a card's physical function, and with it the switch. Commands come over a socket, one after the other.
 use super::ask::{answer, Miss, Request, Rights, Tunnel};
 use super::book::{domain, ufid, Book, Entry};
-use super::card::Card;
+use super::card::{Card, Counts};
 use super::trace;
 use crate::capture::Taker;
 use crate::{device, interop, serve};
@@ -97,8 +97,8 @@ impl Switch {
     pub fn carry_out(&mut self, request: Request) -> Done {
         match request {
             Request::Show => Ok(self.show()),
-            Request::Tables { miss, bridge } => {
-                let port = FlowPort { drop_miss: miss == Miss::Drop, bridge, ..Default::default() };
+            Request::Tables { miss, bridge, egress } => {
+                let port = FlowPort { drop_miss: miss == Miss::Drop, bridge, egress, ..Default::default() };
                 self.card.decide(&self.book, port)?;
                 Ok(String::new())
             }
@@ -239,7 +239,9 @@ impl Switch {
             None => "frames pass; no table is asked\n".into(),
             Some(port) => {
                 let miss = if port.drop_miss { "dropped" } else { "for software" };
-                format!("the tables decide, generation {}; what they do not know is {miss}{}\n", port.generation, if port.bridge { "; stations are asked" } else { "" })
+                let more = [(port.bridge, "; stations are asked"), (port.egress, "; what leaves by the wire is asked about")];
+                let more: String = more.iter().filter(|(on, _)| *on).map(|(_, text)| *text).collect();
+                format!("the tables decide, generation {}; what they do not know is {miss}{more}\n", port.generation)
             }
         };
         let mut say = |line: String| _ = writeln!(out, "{line}");
@@ -263,7 +265,7 @@ impl Switch {
     }
 
     fn stats(&self, all: bool) -> Done {
-        let (flows, senders, tunnels) = self.card.counts(self.book.functions)?;
+        let Counts { flows, senders, leavers, tunnels } = self.card.counts(self.book.functions)?;
         let mut out = String::new();
         let mut print = |name: &str, raw: &[u8], layout: &Layout| {
             for field in layout.fields.iter().filter(|f| !f.name.starts_with("rsvd")) {
@@ -278,6 +280,9 @@ impl Switch {
         }
         for (function, sender) in senders.iter().enumerate() {
             print(&format!("sent.f{function}"), &sender.0, &ferric_abi::context::SenderCounts::LAYOUT);
+        }
+        for (function, leaver) in leavers.iter().enumerate() {
+            print(&format!("egress.f{function}"), &leaver.0, &ferric_abi::context::EgressCounts::LAYOUT);
         }
         if let Some(tunnels) = &tunnels {
             print("tunnel", &tunnels.0, &ferric_abi::context::TunnelCounts::LAYOUT);

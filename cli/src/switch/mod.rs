@@ -32,6 +32,9 @@ pub enum Command {
         /// Ask the stations about what no flow knows.
         #[arg(long)]
         bridge: bool,
+        /// Ask about what functions send by the wire, too: it leaves only by a flow whose one action is the uplink. ARP, RoCE and its acknowledges, and what the card answers need one.
+        #[arg(long)]
+        egress: bool,
     },
     /// From now on frames pass, as on a card without tables
     Pass {
@@ -203,7 +206,7 @@ pub fn run(command: &Command) -> Result<(), Box<dyn Error>> {
     match command {
         Command::Hold(options) => hold::run(options),
         Command::Show { socket } => ask(socket, &Request::Show),
-        Command::Tables { socket, miss, bridge } => ask(socket, &Request::Tables { miss: *miss, bridge: *bridge }),
+        Command::Tables { socket, miss, bridge, egress } => ask(socket, &Request::Tables { miss: *miss, bridge: *bridge, egress: *egress }),
         Command::Pass { socket } => ask(socket, &Request::Pass),
         Command::Port(PortCommand::Set { socket, function, rights }) => ask(socket, &Request::Port { function: *function, rights: Some(rights.clone()) }),
         Command::Port(PortCommand::Free { socket, function }) => ask(socket, &Request::Port { function: *function, rights: None }),

@@ -50,7 +50,9 @@ fn flows_are_lines_of_the_card() {
 #[test]
 fn what_the_card_cannot_do_is_refused() {
     let refused = |matches: &str, actions: &str| compile(matches, actions).unwrap_err();
-    assert_eq!(refused("in_port(f1),eth_type(0x0800)", "uplink"), Refusal::Unable);
+    assert!(compile("in_port(f1),eth_type(0x0800)", "uplink").is_ok());
+    assert_eq!(refused("in_port(f1),eth_type(0x0800)", "push_vlan(vid=5,pcp=0),uplink"), Refusal::Unable);
+    assert_eq!(refused("in_port(f1),eth_type(0x0800)", "f2,uplink"), Refusal::Unable);
     assert_eq!(refused(&format!("in_port(uplink),{HOST}"), "push_vlan(vid=5,pcp=0),f1"), Refusal::Unable);
     assert_eq!(refused(&format!("in_port(uplink),{HOST}"), "f1,f2"), Refusal::Unable);
     assert!(matches!(refused(&format!("in_port(uplink),{HOST}"), "40"), Refusal::Port(40) | Refusal::Tables(_)));
@@ -137,5 +139,18 @@ fn frames_are_traced() {
         assert!(sent(Some(&port)).contains(words), "`{words}`: {}", sent(Some(&port)));
     }
     assert!(sent(None).contains("frames pass"));
+    // What leaves is asked about.
+    let egress = FlowPort { egress: true, ..port };
+    assert!(sent(Some(&port)).contains("to the wire unasked") && !sent(Some(&port)).contains("by the wire:"));
+    assert!(sent(Some(&egress)).contains("by the wire: dropped, the card does not do"), "{}", sent(Some(&egress)));
+    let flow = parse::flow("in_port(f2),eth_type(0x0800),ipv4(dst=192.168.7.9,frag=no)", "uplink", &book.names()).unwrap();
+    book.flows.insert(7, book.entry(flow).unwrap());
+    let mut other = inner.clone();
+    let of = |frame: &[u8]| trace::run(&book, Some(&egress), Some(2), frame);
+    other[33] = 9;
+    assert!(of(&other).contains("by the wire: it leaves"), "{}", of(&other));
+    other[33] = 10;
+    assert!(of(&other).contains("by the wire: dropped: Miss"), "{}", of(&other));
+    assert!(trace::run(&book, Some(&egress), None, &frame).lines().all(|line| !line.starts_with("by the wire")));
     assert!(trace::frame("abc").is_err() && trace::frame("zz").is_err());
 }

@@ -1,11 +1,11 @@
-//! `ferric switch trace`: what would become of a frame off the wire, or of one that a function sends to others of the card, by the golden model (SWITCH.md sections 4 to 7), step by step.
+//! `ferric switch trace`: what would become of a frame off the wire, or of one that a function sends, to others of the card or by the wire, by the golden model (SWITCH.md sections 4 to 7), step by step.
 use super::book::{domain, ufid, Book, UPLINK, VXLAN};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_abi::switch::FlowKey;
 use ferric_driver::switch::FlowPort;
 use ferric_model::switch::decide::Facts;
-use ferric_model::switch::fate::Fate;
+use ferric_model::switch::fate::{Egress, Fate};
 use ferric_model::switch::flow::steps_text;
 use ferric_model::switch::install::Room;
 use ferric_model::switch::key::{key, Origin};
@@ -74,9 +74,11 @@ pub fn run(book: &Book, port: Option<&FlowPort>, from: Option<u16>, frame: &[u8]
     }
     if let Some(function) = from {
         let domain = domain(book.network_of(function));
-        say(format!(
-            "from function {function}, if it may send it, in bridge domain {domain}: to the wire unasked; the tables are asked if a function there has the address, or about the copies to a group"
-        ));
+        let wire = match port {
+            Some(FlowPort { egress: true, .. }) => "the tables are asked, whether it is for a function there or leaves by the wire",
+            _ => "to the wire unasked; the tables are asked if a function there has the address, or about the copies to a group",
+        };
+        say(format!("from function {function}, if it may send it, in bridge domain {domain}: {wire}"));
         let origin = Origin { port: port_of(function), domain, remote: 0, geneve_option: false };
         tables(book, &mut book.model(None), port, frame, origin, None, &mut say);
         return out;
@@ -106,7 +108,12 @@ pub fn run(book: &Book, port: Option<&FlowPort>, from: Option<u16>, frame: &[u8]
 fn tables(book: &Book, switch: &mut Switch, port: Option<&FlowPort>, frame: &[u8], origin: Origin, through: Option<u16>, say: &mut impl FnMut(String)) {
     match (port, parse(frame)) {
         (None, _) => say("no table is asked: frames pass (ferric switch tables)".into()),
-        (_, Err(_)) => say("the parser does not understand it: to software".into()),
+        (Some(port), Err(_)) => {
+            say("the parser does not understand it: to software".into());
+            if port.egress && u32::from(origin.port) != UPLINK {
+                say("by the wire: dropped, the parser does not understand it".into());
+            }
+        }
         (Some(port), Ok(layers)) => decide(book, switch, port, &layers, origin, through, say),
     }
 }
@@ -143,4 +150,12 @@ fn decide(book: &Book, switch: &mut Switch, port: &FlowPort, layers: &Layers, or
         },
         Fate::Drop(cause) => format!("dropped: {cause:?}"),
     });
+    if port.egress && !off_the_wire(origin.port) {
+        say(match Egress::of(&verdict) {
+            Egress::Leaves => "by the wire: it leaves".into(),
+            Egress::Drop(cause) => format!("by the wire: dropped: {cause:?}"),
+            Egress::Unable => "by the wire: dropped, the card does not do what the actions say".into(),
+            Egress::Deep | Egress::Software => "by the wire: dropped, there is no way to software from there".into(),
+        });
+    }
 }

@@ -5,7 +5,7 @@ use crate::admin::Command;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
-use ferric_abi::context::{FlowCounts, FlowPortCtx};
+use ferric_abi::context::{EgressCounts, FlowCounts, FlowPortCtx};
 use ferric_abi::csr;
 use ferric_abi::switch::table::{answer_bytes, ANSWER_BYTES};
 use ferric_abi::switch::FlowCommand;
@@ -87,7 +87,7 @@ impl Context {
             Some(port) => {
                 generation(port.generation)?;
                 number("port classes are 0 to 3", port.class, CLASSES)?;
-                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation).with_bridge(port.bridge)
+                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation).with_bridge(port.bridge).with_egress(port.egress)
             }
             None => FlowPortCtx::default(),
         };
@@ -99,6 +99,18 @@ impl Context {
         self.flows()?;
         let mut counts = FlowCounts::default();
         self.read_counts("query flow counts", [csr::space::FLOW.into(), csr::FLOW_COUNTS], &mut counts.0)?;
+        Ok(counts)
+    }
+
+    /// What became of a function's frames that were about to leave by the wire while the tables were asked about these ([`FlowPort::egress`]), since the card was switched on; for the physical function only.
+    /// Counters that move meanwhile are read one after the other. Errors: the card has no flow tables; no such function.
+    pub fn egress_counts(&self, function: u8) -> Result<EgressCounts> {
+        self.flows()?;
+        if u32::from(function) >= self.inner.caps.functions {
+            return Err(Error::Invalid("the card has no such function"));
+        }
+        let mut counts = EgressCounts::default();
+        self.read_counts("query egress counts", [csr::space::FLOW.into(), csr::FLOW_EGRESS + u32::from(function)], &mut counts.0)?;
         Ok(counts)
     }
 }

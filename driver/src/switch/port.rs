@@ -19,7 +19,7 @@ pub(super) fn generation(value: u8) -> Result<()> {
     number("generations are 0 to 3", value, GENERATIONS)
 }
 
-/// What is done with frames off the wire.
+/// What is done with received frames, and whether the tables are asked about others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowPort {
     /// A frame that no table knows is dropped; else software gets it.
@@ -30,6 +30,10 @@ pub struct FlowPort {
     pub generation: u8,
     /// A frame that no entry and no rule knows goes to the station of its bridge domain that has its destination MAC address, or to the domain's flood group.
     pub bridge: bool,
+    /// The tables are asked about what functions send by the wire, too, as frames of port 8 and the function's number and of the bridge domain of its network: a frame leaves only if its action is the wire (an uplink or a port of
+    /// number 1) and nothing else, and is dropped otherwise ([`Context::egress_counts`](crate::Context::egress_counts)). That is about everything that leaves, so what a function needs has to be let out: ARP, its RoCE packets
+    /// and acknowledges, and what the card answers for it. `false`: whatever a function may send leaves.
+    pub egress: bool,
 }
 
 /// Which set decides, and whose lines of the action table are whose.

@@ -33,9 +33,8 @@ fn lines<const W: usize, const K: usize, const ND: usize, const LD: usize>(a: &m
     a.join("depart.m_local", "arrive.s_local");
     a.join("depart.network", "arrive.network");
     a.join("depart.origin", "arrive.origin");
-    if a.instances.iter().any(|i| i.name == "flows") {
-        a.join("arrive.m_origin", "flows.s_origin");
-    }
+    // Without flow tables nobody is asked.
+    ["egress", "m_ask", "told", "told_valid", "m_use"].iter().for_each(|port| a.optional(&format!("depart.{port}")));
     a.join("arrive.room", "depart.room");
     a.link_all(OFF_THE_WIRE, wire::LOCAL_IN, &["arrive.s", "arrive.s_err"], &["arrive.m", "arrive.m_err"]);
     a.link(NETWORKS, wire::LOCAL_IN, "arrive.s_network", "arrive.m_network");

@@ -1,6 +1,6 @@
-//! What the receive side of the card does by a verdict: the part of [`super::Switch`]'s actions that there is gateware for. The gateware's `switch/flows` is compared with this.
+//! What the card does by a verdict with a frame that it has received, or that is about to leave by the wire: the part of [`super::Switch`]'s actions that there is gateware for. The gateware's `switch/flows` is compared with this.
 use ferric_abi::codes::SwitchCause;
-use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::{destination, tag_op, Verdict};
 
 /// Where a frame goes.
@@ -43,9 +43,52 @@ impl Fate {
     }
 }
 
+/// What becomes of a frame of a function that is about to leave by the wire. Whatever does not leave is dropped: from here there is no way to software.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Egress {
+    /// It leaves, as it is.
+    Leaves,
+    /// The parser does not understand it.
+    Deep,
+    /// It would be for software.
+    Software,
+    /// The action orders what the card cannot do here: another port than the wire, or something beside it.
+    Unable,
+    /// By the tables.
+    Drop(SwitchCause),
+}
+
+impl Egress {
+    /// That of a frame with this verdict.
+    pub fn of(verdict: &Verdict) -> Self {
+        let cause = SwitchCause::from_u8(verdict.cause()).unwrap_or(SwitchCause::None);
+        match verdict.kind() {
+            destination::DROP => Egress::Drop(cause),
+            destination::EXCEPTION if cause == SwitchCause::Deep => Egress::Deep,
+            destination::EXCEPTION => Egress::Software,
+            destination::UPLINK | destination::PORT if u32::from(verdict.number()) == WIRE_PORT && !changes(verdict) => Egress::Leaves,
+            _ => Egress::Unable,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_for_the_wire_leaves() {
+        let to = |kind, number| Egress::of(&Verdict::default().with_kind(kind).with_number(number));
+        let wire = WIRE_PORT as u16;
+        assert_eq!([to(destination::UPLINK, wire), to(destination::PORT, wire)], [Egress::Leaves; 2]);
+        assert_eq!([to(destination::UPLINK, 0), to(destination::UPLINK, 2), to(destination::PORT, 8), to(destination::GROUP, wire)], [Egress::Unable; 4]);
+        assert_eq!(Egress::of(&Verdict::default().with_kind(destination::UPLINK).with_number(wire).with_encap(1)), Egress::Unable);
+        assert_eq!(Egress::of(&Verdict::default().with_kind(destination::UPLINK).with_number(wire).with_count(true).with_class(3)), Egress::Leaves);
+        let refused = |kind, cause| Egress::of(&Verdict::default().with_kind(kind).with_number(wire).with_cause(cause as u8));
+        assert_eq!([refused(destination::EXCEPTION, SwitchCause::None), refused(destination::EXCEPTION, SwitchCause::Ttl)], [Egress::Software; 2]);
+        assert_eq!(refused(destination::EXCEPTION, SwitchCause::Deep), Egress::Deep);
+        assert_eq!(refused(destination::DROP, SwitchCause::Miss), Egress::Drop(SwitchCause::Miss));
+    }
 
     #[test]
     fn what_the_card_cannot_do_goes_to_software() {

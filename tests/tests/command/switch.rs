@@ -141,7 +141,8 @@ fn a_switch_is_told_what_to_do() {
     b.refuses(&["flow", "del", second.trim()], "there is no flow");
     // All others take the place of these, as the dump of before says; what cannot be taken is named, and nothing changes.
     let file = scratch().join("flows");
-    let more = format!("# of yesterday\n{dump}in_port(vnet0),eth_type(0x0800), packets:0, bytes:0, used:never, actions:uplink\nin_port(uplink),eth_type(0x0800), actions:push_vlan(vid=5,pcp=0),f1\n");
+    let more =
+        format!("# of yesterday\n{dump}in_port(vnet0),eth_type(0x0800), packets:0, bytes:0, used:never, actions:f2,uplink\nin_port(uplink),eth_type(0x0800), actions:push_vlan(vid=5,pcp=0),f1\n");
     std::fs::write(&file, more).unwrap();
     let load = ["flow", "load", path(&file), "--port", "vnet0=9"];
     b.refuses(&load, "line 5: the card neither changes frames nor copies them, nor sends them out again");
@@ -157,8 +158,9 @@ fn a_switch_is_told_what_to_do() {
     assert_eq!(packets(&b.says(&["flow", "dump"])), 12);
     b.says(&["flow", "flush"]);
     b.counts(1, "flows.miss");
-    b.says(&["tables", "--miss", "software"]);
+    b.says(&["tables", "--miss", "software", "--egress"]);
     b.counts(1, "flows.software");
+    assert!(b.says(&["show"]).contains("what leaves by the wire is asked about") && b.stat("egress.f3.left") == 0);
     b.says(&["pass"]);
     // A flow that stood in the card before is written anew.
     b.says(&["flow", "add", &matches(1), "drop"]);

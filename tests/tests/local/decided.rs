@@ -1,9 +1,10 @@
 //! Flow tables decide about what functions of the card send each other, too: the key names the port of the function that has sent a frame, and the bridge domain of its network.
 use super::one_vni::{Bench, TYPE};
 use super::*;
+use ferric_abi::context::EgressCounts;
 use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::station::ALL_DOMAIN_BITS;
-use ferric_abi::switch::{destination, Action, FlowKey};
+use ferric_abi::switch::{destination, tag_op, Action, FlowKey};
 use ferric_driver::switch::{FlowPort, Packets, Station};
 use ferric_tests::raw::Raw;
 
@@ -30,6 +31,11 @@ impl<'a> Rules<'a> {
         Self { host, tables, count: 0 }
     }
 
+    /// The rule of this number leads to that from now on.
+    fn leads(&mut self, number: u16, action: Action) {
+        self.tables.set_action(&self.host.ctx, number, Some(&action)).unwrap();
+    }
+
     /// What comes from that port, in that domain if one is given, goes to the function, or is dropped.
     fn rule(&mut self, from: u8, domain: Option<u16>, to: Option<u8>) {
         let key = FlowKey::default().with_in_port(from).with_domain(domain.unwrap_or(0));
@@ -38,7 +44,7 @@ impl<'a> Rules<'a> {
             Some(function) => Action::default().with_kind(destination::PORT).with_number(port_of(function).into()),
             None => Action::default().with_kind(destination::DROP),
         };
-        self.tables.set_action(&self.host.ctx, self.count, Some(&action)).unwrap();
+        self.leads(self.count, action);
         self.tables.set_rule(&self.host.ctx, self.count.into(), Packets::Others, [&key, &mask], self.count, 0).unwrap();
         self.count += 1;
     }
@@ -119,6 +125,61 @@ fn tables_decide_about_copies() {
     assert_eq!(hears(4), [0, 1, 0, 1]);
     host.ctx.set_flow_port(None).unwrap();
     assert_eq!(hears(5), [0, 1, 0, 1]);
+}
+
+/// What leaves by the wire is asked about if function 0's software says so, raw frames, RoCE and acknowledges: it leaves only if its action is the wire.
+#[test]
+fn tables_decide_about_what_leaves() {
+    let b = Bench::of(pair_of(64, 4));
+    let host = &b.pair.hosts[0];
+    let ends = [(0, 1), (0, 2), (1, 1)];
+    let mut raws: Vec<Raw> = ends.iter().map(|(card, f)| raw(b.host(*card, *f)).unwrap().listening()).collect();
+    let [own, near, far] = [(0, 1), (0, 2), (1, 1)].map(|(card, f)| Bench::name_of(&b.pair, card, f).0 .0);
+    let mut hears = |to: [u8; 6], n: u8| {
+        raws[0].send(&b.pair, &[&to[..], &own, &TYPE, &[n; 200]].concat());
+        b.pair.world().run(SETTLED);
+        raws[1..].iter_mut().map(|raw| raw.heard().iter().filter(|got| got[12..15] == [TYPE[0], TYPE[1], n]).count()).collect::<Vec<_>>()
+    };
+    let counts = || host.ctx.egress_counts(1).unwrap();
+    let mut rules = Rules::closed(host);
+    assert_eq!(hears(far, 1), [0, 1], "nobody is asked");
+    let egress = FlowPort { drop_miss: true, egress: true, ..Default::default() };
+    rules.tables.decide(&host.ctx, &egress).unwrap();
+    assert_eq!((hears(far, 2), counts().miss(), counts().left()), (vec![0, 0], 1, 0));
+    // To a function of the card the same rules lead as before.
+    rules.rule(port_of(1), Some(DOMAIN), Some(2));
+    assert_eq!((hears(near, 3), hears(far, 4), counts().unable()), (vec![1, 0], vec![0, 0], 1));
+    assert_eq!(hears([0xff; 6], 5), [1, 0]);
+    // One action for the wire and the copies on the card, for the key is one.
+    let wire = Action::default().with_kind(destination::UPLINK).with_number(WIRE.into()).with_count(true);
+    rules.leads(0, wire);
+    let software = || host.ctx.flow_counts().unwrap().unable();
+    assert_eq!((hears(far, 6), hears(near, 7), software()), (vec![0, 1], vec![0, 0], 1));
+    assert_eq!((hears([0xff; 6], 8), software(), counts().left()), (vec![0, 1], 2, 2));
+    let used = rules.tables.used(&host.ctx, 0).unwrap();
+    assert_eq!((used.packets(), used.bytes()), (4, 4 * 214));
+    rules.leads(0, wire.with_tag_op(tag_op::PUSH));
+    assert_eq!((hears(far, 9), counts().unable()), (vec![0, 0], 3));
+    // RoCE and its acknowledges are what the function sends, too.
+    rules.leads(0, wire);
+    rules.rule(WIRE, Some(DOMAIN), Some(1));
+    let mut talk = b.talk([(0, 1), (1, 1)]);
+    talk.talk(&b.pair);
+    rules.leads(0, wire.with_no_roce(true));
+    let (left, denied) = (counts().left(), counts().roce_denied());
+    talk.say();
+    b.pair.world().run(SETTLED);
+    assert!(talk.cqs[1].poll().is_none(), "the other side gets neither messages nor acknowledges");
+    assert!(counts().left() == left && counts().roce_denied() > denied && denied == 0);
+    rules.leads(0, wire);
+    talk.heard(&b.pair);
+    // What other functions send is asked about under their own ports.
+    assert!(host.ctx.egress_counts(2).unwrap() == EgressCounts::default());
+    host.ctx.set_flow_port(None).unwrap();
+    let before = counts();
+    assert_eq!((hears(far, 10), hears([0xff; 6], 11)), (vec![0, 1], vec![1, 1]));
+    talk.talk(&b.pair);
+    assert_eq!((counts(), b.pair.iommu_faults()), (before, 0));
 }
 
 /// Exact entries and stations lead from function to function as rules do, and to none of another network that has not the address there; what is for software, function 0's promiscuous raw queue pair gets.

@@ -4,7 +4,7 @@ mod hold;
 #[cfg(test)]
 pub(super) mod tests;
 
-use crate::bus::{AxisSink, AxisSrc};
+use crate::bus::{AxisSink, AxisSrc, MsgSink};
 use crate::msg::{Network, SentBy};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::pack::Resize;
@@ -12,7 +12,9 @@ use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, FlowPortCtx};
 use crate::stream::Bypass;
 use crate::switch::count::{self, Count};
+use crate::switch::local::{Leaving, Told, Used};
 use crate::switch::matching::{self, Matching, ANSWER};
+use crate::switch::program;
 use crate::switch::sight::Sight;
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
@@ -48,6 +50,9 @@ const CAUSE_ROCE_DENIED: u64 = SwitchCause::RoceDenied as u64;
 const DROP: u64 = destination::DROP as u64;
 const PORT: u64 = destination::PORT as u64;
 const EXCEPTION: u64 = destination::EXCEPTION as u64;
+const UPLINK: u64 = destination::UPLINK as u64;
+const CAUSE_DEEP: u64 = SwitchCause::Deep as u64;
+const WIRE: u64 = WIRE_PORT as u64;
 const TAG_STAYS: u64 = tag_op::NONE as u64;
 const FIRST_FUNCTION: u64 = FUNCTION_PORTS as u64;
 /// Cycles from the window to the verdict.
@@ -59,6 +64,8 @@ struct Came {
     /// The tables decide about it.
     on: Bit,
     network: Network,
+    /// It is about to leave, and `network` names the function that sends it.
+    leaves: Bit,
 }
 
 /// What becomes of a frame.
@@ -106,6 +113,12 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     pub busy: Signal<Out, Bit>,
     pub answer: Signal<Out, Bits<ANSWER>>,
     pub now: Signal<Out, Bits<{ count::TICK }>>,
+    /// Frames that are about to leave, which have their turn when no received frame's window is there; and what was decided about them, 14 cycles later.
+    pub s_ask: MsgSink<Leaving>,
+    pub told: Signal<Out, Told>,
+    pub told_valid: Signal<Out, Bit>,
+    /// Those of them that flows are to count.
+    pub s_use: MsgSink<Used>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<EVENTS>>,
     // Past all of it, while the tables do not decide
@@ -124,6 +137,8 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     whose: DFF<Bits<12>>,
     port_of: DFF<Bits<8>>,
     remote: DFF<Bits<12>>,
+    out: Signal<Local, Leaving>,
+    sender: Signal<Local, Network>,
     came: Signal<Local, Came>,
     #[init(Delay::new(VERDICT))]
     known: Delay<Came>,
@@ -139,6 +154,10 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     changes: Signal<Local, Bit>,
     unable: Signal<Local, Bit>,
     software: Signal<Local, Bit>,
+    for_wire: Signal<Local, Bit>,
+    became: Signal<Local, Bits<3>>,
+    told1: DFF<Told>,
+    told1_valid: DFF<Bit>,
     fate1: DFF<Fate>,
     fate1_valid: DFF<Bit>,
     counts_as: Signal<Local, Bits<4>>,
@@ -165,6 +184,8 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     all: Resize<16, EVENTS>,
     // The flow that counts
     count: Count<LG>,
+    counts: Signal<Local, Bit>,
+    used: Signal<Local, Used>,
     uses: DFF<Bit>,
     flow2: DFF<Bits<12>>,
     len2: DFF<Bits<17>>,
@@ -201,7 +222,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             len2,
             whole
         );
-        dff_setup!(self, clock, passes, by);
+        dff_setup!(self, clock, passes, by, told1, told1_valid);
         clock!(self, clock, sight, matching, hold, known, count, bypass);
         self.sight.reset.next = self.reset.val();
         self.matching.reset.next = self.reset.val();
@@ -229,10 +250,6 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.hold.last.next = self.sight.b_last.val();
         self.hold.err.next = self.sight.b_err.val();
         self.hold.valid.next = self.sight.b_valid.val();
-        self.matching.window.next = self.sight.window.val();
-        self.matching.window_valid.next = self.sight.window_valid.val();
-        self.matching.ended.next = self.sight.ended.val();
-        self.matching.len.next = self.sight.len.val();
         // Function f's network is bridge domain f + 1, and f + 1 the other end of its tunnel. Of several functions' network it is the one that the others have joined.
         self.number.next = self.network0.q.val().function.get_bits::<6>(0);
         if self.origin0.q.val().local {
@@ -249,16 +266,37 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             self.port_of.d.next = bit_cast::<8, 6>(self.origin0.q.val().function) + FIRST_FUNCTION;
             self.remote.d.next = bits::<12>(0);
         }
-        self.matching.origin.next.port = self.port_of.q.val();
-        self.matching.origin.next.domain = self.whose.q.val();
-        self.matching.origin.next.remote = self.remote.q.val();
+        // What is about to leave waits for what was received.
+        self.out.next = self.s_ask.data.val();
+        self.s_ask.ready.next = !self.sight.window_valid.val();
+        self.matching.window_valid.next = self.sight.window_valid.val() | self.s_ask.valid.val();
+        self.matching.window.next = self.out.val().window;
+        self.matching.ended.next = self.out.val().ended;
+        self.matching.len.next = self.out.val().len;
+        self.matching.origin.next.port = self.out.val().port;
+        self.matching.origin.next.domain = self.out.val().domain;
+        self.matching.origin.next.remote = bits::<12>(0);
         self.matching.origin.next.option = false;
+        self.came.next.on = self.port.val().valid & self.port.val().egress;
+        self.came.next.leaves = true;
+        self.sender.next.tunnel = false;
+        self.sender.next.function = bit_cast::<12, 6>(self.out.val().function);
+        self.came.next.network = self.sender.val();
+        if self.sight.window_valid.val() {
+            self.matching.window.next = self.sight.window.val();
+            self.matching.ended.next = self.sight.ended.val();
+            self.matching.len.next = self.sight.len.val();
+            self.matching.origin.next.port = self.port_of.q.val();
+            self.matching.origin.next.domain = self.whose.q.val();
+            self.matching.origin.next.remote = self.remote.q.val();
+            self.came.next.on = self.port.val().valid;
+            self.came.next.leaves = false;
+            self.came.next.network = self.network1.q.val();
+        }
         self.matching.asking.next.class = self.port.val().class;
         self.matching.asking.next.drop_miss = self.port.val().drop_miss;
         self.matching.asking.next.generation = self.port.val().generation;
         self.matching.asking.next.bridge = self.port.val().bridge;
-        self.came.next.on = self.port.val().valid;
-        self.came.next.network = self.network1.q.val();
         self.known.x.next = self.came.val();
         self.matching.write.next = self.write.val();
         self.matching.command.next = self.command.val();
@@ -314,7 +352,36 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
                 self.drop.next = true;
             }
         }
-        self.fate1_valid.d.next = self.matching.verdict_valid.val();
+        // One that is about to leave does so if it is for the wire as it is.
+        self.for_wire.next = ((self.kind.val() == UPLINK) | (self.kind.val() == PORT)) & (self.matching.verdict.val().number == WIRE) & !self.changes.val();
+        self.became.next = bits::<3>(program::AS_UNABLE);
+        if self.kind.val() == EXCEPTION {
+            self.became.next = bits::<3>(program::AS_SOFTWARE);
+            if self.cause.val() == CAUSE_DEEP {
+                self.became.next = bits::<3>(program::AS_DEEP);
+            }
+        } else if self.kind.val() == DROP {
+            self.became.next = bits::<3>(program::AS_ACL);
+            if self.cause.val() == CAUSE_MISS {
+                self.became.next = bits::<3>(program::AS_MISS);
+            } else if self.cause.val() == CAUSE_NO_RULE_ROOM {
+                self.became.next = bits::<3>(program::AS_NO_RULE_ROOM);
+            } else if self.cause.val() == CAUSE_ROCE_DENIED {
+                self.became.next = bits::<3>(program::AS_ROCE_DENIED);
+            }
+        } else if self.for_wire.val() {
+            self.became.next = bits::<3>(program::AS_LEFT);
+        }
+        self.told1_valid.d.next = self.matching.verdict_valid.val() & self.known.y.val().leaves;
+        self.told1.d.next.function = self.from.val().function.get_bits::<6>(0);
+        self.told1.d.next.drops = self.known.y.val().on & !self.for_wire.val();
+        self.told1.d.next.judged = self.known.y.val().on;
+        self.told1.d.next.place = self.became.val();
+        self.told1.d.next.count = self.known.y.val().on & self.matching.verdict.val().count;
+        self.told1.d.next.flow = self.matching.verdict.val().flow.get_bits::<12>(0);
+        self.told.next = self.told1.q.val();
+        self.told_valid.next = self.told1_valid.q.val();
+        self.fate1_valid.d.next = self.matching.verdict_valid.val() & !self.known.y.val().leaves;
         self.fate1.d.next.drop = self.drop.val();
         self.target.next.tunnel = self.tunnel.val();
         self.target.next.function = self.to.val();
@@ -373,9 +440,16 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.flow2.d.next = self.fate.val().flow;
         self.len2.d.next = self.hold.m_len.val();
         self.whole.d.next = !self.short.val();
-        self.count.valid.next = self.ends.q.val() & self.uses.q.val() & self.whole.q.val() & !self.err.q.val();
-        self.count.flow.next = bit_cast::<LG, 12>(self.flow2.q.val());
-        self.count.len.next = self.len2.q.val();
+        self.counts.next = self.ends.q.val() & self.uses.q.val() & self.whole.q.val() & !self.err.q.val();
+        self.used.next = self.s_use.data.val();
+        self.s_use.ready.next = !self.counts.val();
+        self.count.valid.next = self.counts.val() | self.s_use.valid.val();
+        self.count.flow.next = bit_cast::<LG, 12>(self.used.val().flow);
+        self.count.len.next = self.used.val().len;
+        if self.counts.val() {
+            self.count.flow.next = bit_cast::<LG, 12>(self.flow2.q.val());
+            self.count.len.next = self.len2.q.val();
+        }
         self.count.forget.next = self.forget.val();
         self.count.ask.next = self.matching.ask.val();
         self.count.zero.next = self.matching.ask_zero.val();
@@ -387,6 +461,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.now.next = self.count.now.val();
         if self.reset.val() {
             self.fate1_valid.d.next = false;
+            self.told1_valid.d.next = false;
             self.m_valid.d.next = false;
             self.by.d.next = false;
             self.ends.d.next = false;

@@ -1,18 +1,21 @@
 //! Frames and their fates against the golden model, with gaps, while the next generation's tables are written and switched to.
-use super::model::Fate;
+use super::model::{Egress, Fate};
 use super::{Flows, STATS};
 use crate::msg::{Network, SentBy};
 use crate::stream::bypass::tests::Past;
 use crate::stream::bypass::LG_SILENCE;
 use crate::switch::key::tests::any_frame;
+use crate::switch::local::{Leaving, Told, Used};
+use crate::switch::program::EGRESS;
 use crate::switch::testing::{any_action, any_mask, homed, words};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::FlowPortCtx;
+use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_abi::switch::station;
 use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
 use ferric_abi::switch::ternary::{say, sources, Said, Source};
-use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord};
+use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord, Verdict};
 use ferric_abi::wire::ethertype;
 use ferric_driver::switch::place::{Entry, Table};
 use ferric_driver::switch::rules::{self, Rules};
@@ -39,6 +42,8 @@ const FLOODED: u16 = 3;
 const POOL: usize = 100;
 /// A frame's port is looked at in the second cycle behind the beat that completes its window.
 const ASKED: u64 = 2;
+/// Cycles in which a frame that is about to leave gets its answer.
+const ANSWERED: u64 = 13;
 /// Cycles in which everything that came has left.
 const DRAIN: u64 = 120;
 
@@ -81,8 +86,23 @@ fn origin(whence: Whence) -> Origin {
     Origin::received(whence.network.0, whence.network.1, whence.sender)
 }
 
+/// A frame that is about to leave: its bytes, the function that sends it, and the number of its network if that has a tunnel.
+type Leaver = (Vec<u8>, u16, Option<u16>);
+
+/// What is said of one: its function, whether it does not leave, what counts, and the flow that does.
+type Answer = (u16, bool, Option<&'static str>, Option<u16>);
+
 struct Bench<const W: usize, const K: usize> {
     tb: Tb,
+    /// Frames that are about to leave, the first of which is offered, and the answers that are due.
+    leavers: VecDeque<Leaver>,
+    answers: VecDeque<(u64, Answer)>,
+    told: BTreeMap<&'static str, u64>,
+    /// Of these, those that flows are to count, the first of which is offered; and those that nobody has judged.
+    uses_out: VecDeque<(u16, u64)>,
+    unasked: u64,
+    /// Of a hundred cycles, those in which another one comes.
+    leaving: u32,
     gaps: u32,
     beats: VecDeque<(Vec<u8>, bool, Came, usize)>,
     cycles: u64,
@@ -118,6 +138,12 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let pool = (0..POOL).map(|n| any(tb.rng(), n)).collect();
         Bench {
             tb,
+            leavers: VecDeque::new(),
+            answers: VecDeque::new(),
+            told: BTreeMap::new(),
+            uses_out: VecDeque::new(),
+            unasked: 0,
+            leaving: 0,
             gaps,
             beats: VecDeque::new(),
             cycles: 0,
@@ -206,12 +232,81 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             }
             self.tb.set_wide("command", &words(&command.0)[..]);
         }
-        self.tb.cycle();
+        self.leave();
+        self.tb.begin();
+        let [asked, used] = ["s_ask", "s_use"].map(|stream| self.tb.get(&format!("{stream}$valid")) & self.tb.get(&format!("{stream}$ready")) == 1);
+        self.tb.end();
+        if asked {
+            self.answer();
+        }
+        if used {
+            let (flow, len) = self.uses_out.pop_front().expect("it was offered");
+            self.flows.entry(flow).or_default().take(len, 0);
+        }
+        self.told();
         assert_eq!((self.tb.get("s$ready"), self.tb.get("refused")), (1, 0));
         let stat = self.tb.get("stat");
         assert!(stat.count_ones() < 2);
         STATS.iter().enumerate().filter(|(i, _)| stat >> i & 1 == 1).for_each(|(_, name)| *self.stat.entry(name).or_default() += 1);
         self.hear();
+    }
+
+    /// Offers the first frame that is about to leave, and the first that flows are to count.
+    fn leave(&mut self) {
+        let leaving = self.leaving;
+        let rng = self.tb.rng();
+        if self.leavers.len() < 3 && rng.percent(leaving) {
+            let frame = self.pool[rng.below(POOL as u64) as usize].clone();
+            let network = rng.percent(60).then(|| rng.below(u64::from(NF)) as u16);
+            self.leavers.push_back((frame, rng.below(u64::from(NF)) as u16, network));
+        }
+        self.tb.set("s_ask$valid", (!self.leavers.is_empty()).into());
+        if let Some((frame, function, network)) = self.leavers.front() {
+            let fields = Fields::of::<Leaving>();
+            let (ended, port) = (frame.len() <= WINDOW, u128::from(FUNCTION_PORTS) + u128::from(*function));
+            let len = frame.len().min(WINDOW) as u128;
+            let domain = network.map_or(0, |network| network + 1);
+            let mut bits = fields.pack(&[("ended", ended.into()), ("len", len), ("function", (*function).into()), ("port", port), ("domain", domain.into())]);
+            let mut window = frame[..frame.len().min(WINDOW)].to_vec();
+            window.resize(WINDOW, 0);
+            fields.set_words(&mut bits, "window", &words(&window));
+            self.tb.set_wide("s_ask$data", &bits[..]);
+        }
+        self.tb.set("s_use$valid", (!self.uses_out.is_empty()).into());
+        if let Some((flow, len)) = self.uses_out.front() {
+            self.tb.set_wide("s_use$data", &Fields::of::<Used>().pack(&[("flow", (*flow).into()), ("len", (*len).into())])[..]);
+        }
+    }
+
+    /// The first of them is asked about in this cycle: what the model says.
+    fn answer(&mut self) {
+        let (frame, function, network) = self.leavers.pop_front().expect("it was offered");
+        let answer = if self.port.valid() && self.port.egress() {
+            let (verdict, _) = self.verdict(&frame, Origin::received(network.is_some(), 0, Some((function, network.unwrap_or(0)))));
+            let fate = Egress::of(&verdict);
+            (function, fate != Egress::Leaves, Some(EGRESS[place(fate)]), verdict.count().then_some(verdict.flow()))
+        } else {
+            self.unasked += 1;
+            (function, false, None, None)
+        };
+        if let (.., Some(flow)) = answer {
+            self.uses_out.push_back((flow, frame.len() as u64));
+        }
+        self.answers.push_back((self.cycles + ANSWERED, answer));
+    }
+
+    /// What was said of those that were asked about.
+    fn told(&mut self) {
+        let said = (self.tb.get("told_valid") == 1).then(|| {
+            let told = self.tb.get_wide("told");
+            let [function, drops, judged, place, count, flow] = ["function", "drops", "judged", "place", "count", "flow"].map(|name| Fields::of::<Told>().get(&told, name) as u16);
+            (function, drops == 1, (judged == 1).then(|| EGRESS[usize::from(place)]), (count == 1).then_some(flow))
+        });
+        let due = self.answers.pop_front_if(|(at, _)| *at == self.cycles).map(|(_, answer)| answer);
+        assert_eq!(said, due, "cycle {}", self.cycles);
+        if let Some((_, _, Some(name), _)) = said {
+            *self.told.entry(name).or_default() += 1;
+        }
     }
 
     fn hear(&mut self) {
@@ -237,23 +332,28 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         *self.counts.entry(name).or_default() += 1;
     }
 
+    /// The tables' verdict on what the block sees of a frame, as they are in this cycle; and whether it is RoCE.
+    fn verdict(&mut self, frame: &[u8], origin: Origin) -> (Verdict, bool) {
+        let miss = if self.port.drop_miss() { MissAction::Drop } else { MissAction::Exception };
+        let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, bridge: self.port.bridge(), ..Default::default() };
+        self.tables.generation = self.port.generation();
+        match seen(frame).0 {
+            Ok(layers) => {
+                let facts = Facts::of(&layers);
+                (self.tables.decide(&key(&layers, origin), &facts, &port), facts.roce)
+            }
+            Err(_) => (self.tables.decide(&FlowKey::default(), &Facts::DEEP, &port), false),
+        }
+    }
+
     /// What the model says about a frame whose window was there in a cycle with this port and these tables.
     fn judge(&mut self, came: &Came) {
         let Came { frame, bad, whence } = came;
         if !self.port.valid() {
             return self.expected.push_back((frame.clone(), *bad, whence.network));
         }
-        let miss = if self.port.drop_miss() { MissAction::Drop } else { MissAction::Exception };
-        let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, bridge: self.port.bridge(), ..Default::default() };
-        self.tables.generation = self.port.generation();
         let (layers, cut) = seen(frame);
-        let (verdict, roce) = match layers {
-            Ok(layers) => {
-                let facts = Facts::of(&layers);
-                (self.tables.decide(&key(&layers, origin(*whence)), &facts, &port), facts.roce)
-            }
-            Err(_) => (self.tables.decide(&FlowKey::default(), &Facts::DEEP, &port), false),
-        };
+        let (verdict, roce) = self.verdict(frame, origin(*whence));
         if verdict.count() && !cut && !bad {
             self.flows.entry(verdict.flow()).or_default().take(frame.len() as u64, 0);
             self.uses += 1;
@@ -277,11 +377,14 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     fn drain(&mut self) {
+        let leaving = std::mem::take(&mut self.leaving);
         while !self.beats.is_empty() {
             self.cycle();
         }
         (0..DRAIN).for_each(|_| self.cycle());
         assert!(self.expected.is_empty() && self.judged.is_empty(), "frames stay in the block");
+        assert!(self.leavers.is_empty() && self.answers.is_empty() && self.uses_out.is_empty());
+        self.leaving = leaving;
         assert_eq!(self.stat, self.counts);
         self.read_back();
     }
@@ -372,7 +475,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             let (frame, whence) = (&self.pool[rng.below(POOL as u64) as usize], any_whence(rng));
             let Ok(layers) = seen(frame).0 else { continue };
             let key = key(&layers, origin(whence));
-            let number = rng.range(6, 13) as u16;
+            let number = if rng.percent(20) { 1 } else { rng.range(6, 13) as u16 };
             let (to, result) = match rng.below(6) {
                 0 => (Station::Remote(number), station::remote(number, 0)),
                 1 => (Station::Group(number), station::group(number)),
@@ -471,10 +574,23 @@ fn roce(rng: &mut Rng) -> Vec<u8> {
 /// Half of the actions are plain ones to a function or a port that is none; the others are any.
 fn action(rng: &mut Rng) -> Action {
     match rng.below(4) {
+        0 if rng.percent(50) => Action::default().with_kind(1 + rng.below(2) as u8).with_number(1).with_count(rng.percent(80)).with_write_dscp(rng.percent(25)),
         0..2 => Action::default().with_kind(1).with_number(rng.range(6, 13) as u16).with_count(rng.percent(80)),
         2 => Action::default().with_kind([0, 0, 0, 0, 1, 2, 3, 4][rng.below(8) as usize]).with_count(rng.percent(80)).with_no_roce(rng.percent(50)).with_number(9),
         _ => any_action(rng),
     }
+}
+
+/// Under which of [`EGRESS`] a frame that is about to leave counts.
+fn place(fate: Egress) -> usize {
+    let name = match fate {
+        Egress::Leaves => "left",
+        Egress::Deep => "deep",
+        Egress::Software => "software",
+        Egress::Unable => "unable",
+        Egress::Drop(cause) => dropped(cause),
+    };
+    EGRESS.iter().position(|n| *n == name).expect("it is counted")
 }
 
 fn dropped(cause: SwitchCause) -> &'static str {
@@ -499,6 +615,7 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     b.tables.inbound.floods.insert(FLOODED, 77);
     b.writes.push_back(table::flood(FLOODED, Some(77)));
     b.write_all(false);
+    b.leaving = 40;
     for round in 0..rounds {
         let next = (round + 1) & 3;
         b.prepare(next);
@@ -510,10 +627,10 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
             while b.beats.len() > 30 {
                 b.cycle();
             }
-            b.port = b.port.with_class(class & 3);
+            b.port = b.port.with_class(class & 3).with_egress(class != 5);
         }
         // Off in the middle of frames; then silence, after which frames go past until the next generation decides, in the middle of frames again.
-        b.port = FlowPortCtx::default();
+        b.port = FlowPortCtx::default().with_egress(round % 2 == 0);
         (0..20).for_each(|_| b.push_any());
         b.drain();
         (0..SILENCE).for_each(|_| b.cycle());
@@ -527,6 +644,7 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     b.drain();
     assert!(b.by > 20 * u64::from(rounds), "{} frames went past", b.by);
     assert!(b.uses > 40, "{}", b.uses);
+    assert!(b.unasked > 50 && EGRESS.iter().all(|name| b.told.get(name).is_some_and(|n| *n > 2)), "{} {:?}", b.unasked, b.told);
     for name in STATS {
         assert!(b.stat.get(name).is_some_and(|n| *n > 0), "{name}: {:?}", b.stat);
     }

@@ -2,7 +2,7 @@
 
 mod recall;
 mod senders;
-mod tally;
+pub(super) mod tally;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ use rust_hdl::prelude::*;
 /// 2^`LC` counters of `LO` + `HI` bits in LUT RAM, one event a cycle. They begin with zero, and no reset clears them. The upper part follows the lower one a cycle later, so that no addition is long.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(LO + HI == 64)]
-pub(super) struct Tally<const LC: usize, const LO: usize, const HI: usize> {
+pub(in crate::switch) struct Tally<const LC: usize, const LO: usize, const HI: usize> {
     pub clock: Signal<In, Clock>,
     /// This counter goes up by one.
     pub valid: Signal<In, Bit>,

@@ -1,9 +1,11 @@
-//! Whether a frame that leaves is for a function of the card, too, or only for one.
+//! Whether a frame that leaves is for a function of the card, too, or only for one, and whether the flow tables let it leave.
 
-use crate::bus::{AxisSink, AxisSrc};
+use super::asking::{Asking, Leaving, Told, Used};
+use crate::bus::{AxisSink, AxisSrc, MsgSrc};
 use crate::msg::{Network, SentBy};
 use crate::net::within::{Within, NETWORKS};
 use crate::prim::arb::{FirstSet, OneHotToBin};
+use crate::prim::keep_mask::KeepLen;
 use crate::prim::pack::{permutation, BePick, Gather};
 use crate::records::StationCtx;
 use crate::stream::{AxisFifo, MsgFifo};
@@ -13,12 +15,12 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use ferric_model::net::networks::{LOOPED, NOBODY, WHOLE};
 use rust_hdl::prelude::*;
 
-/// Events on `stat`, when a frame's last beat goes: for a function of this card; for the wire and a copy for functions of this card; for the wire without that copy, for which there was no room;
+/// Events on `stat`, when a frame's last beat goes: for a function of this card; for the wire, if it may leave, and a copy for functions of this card; the same without that copy, for which there was no room;
 /// dropped, because there was no room for too long.
 pub const STATS: &[&str] = &["local", "local_copies", "local_no_room", "local_late"];
 
-/// Which ports may wait for which others (docs/deadlock.md). A frame for a function of the card waits for room too, but 4,096 cycles at most.
-pub const WAITS: &[(&str, &[&str])] = &[("s", &["m"]), ("m_local", &[])];
+/// Which ports may wait for which others (docs/deadlock.md). A frame for a function of the card waits for room too, but 4,096 cycles at most; what is asked about waits for its answer, which comes when the question has been taken.
+pub const WAITS: &[(&str, &[&str])] = &[("s", &["m", "m_ask", "m_use"]), ("m_local", &[])];
 
 const EVENTS: usize = 4;
 const FRAME: u64 = 1;
@@ -31,11 +33,17 @@ const MAC: usize = 48;
 const GROUP: usize = 40;
 /// log2 of MAC addresses of each function.
 const LG_STATIONS: usize = ferric_abi::csr::STATIONS.ilog2() as usize;
-/// log2 of the places for beats that wait for their frame's fate; fates are never more.
-const LG_BEATS: usize = 3;
-const LG_FATES: usize = 4;
+/// log2 of the places for beats that wait for their frame's fate, of which a window has 16 and the answer takes 18 cycles; fates are never more.
+const LG_BEATS: usize = 6;
+const LG_FATES: usize = 7;
+/// log2 of the places for frames that flows are to count.
+const LG_USES: usize = 4;
+/// Bits of a frame's length.
+const LEN: usize = 17;
 /// log2 of the cycles for which a frame waits for room.
 const LG_LATE: usize = 12;
+/// The cycle before the last of these.
+const NEARLY: u64 = (1 << LG_LATE) - 2;
 /// Of a frame's `function` what says that it is for the sender's network, and that it comes from there, or for no raw queue pair.
 const SENDERS: u64 = WHOLE as u64;
 const TO_ALL: u64 = (WHOLE | LOOPED) as u64;
@@ -51,6 +59,8 @@ struct Fate {
     local: Bit,
     /// It is for the wire, and others on this card may want it, too.
     copy: Bit,
+    /// Whether it may leave is asked.
+    asked: Bit,
     /// Whose network it is of, for the functions of this card.
     network: Network,
     /// Who has sent it.
@@ -81,6 +91,13 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize, const LD: usi
     /// The functions' addresses that count, and which network each is in. They may change at any time.
     pub macs: [Signal<In, StationCtx>; ND],
     pub networks: Signal<In, Bits<NETWORKS>>,
+    /// The flow tables are asked about frames that leave. What they are asked, and what they have said, in the same order.
+    pub egress: Signal<In, Bit>,
+    pub m_ask: MsgSrc<Leaving>,
+    pub told: Signal<In, Told>,
+    pub told_valid: Signal<In, Bit>,
+    /// Frames that flows are to count, when they have left or were dropped.
+    pub m_use: MsgSrc<Used>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<4>>,
     beats: AxisFifo<W, K, LG_BEATS>,
@@ -113,8 +130,20 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize, const LD: usi
     physical: Signal<Local, Bits<8>>,
     to: Signal<Local, Network>,
     from: Signal<Local, SentBy>,
+    asking: Asking<W, K>,
     // The frame that goes
     fate: Signal<Local, Fate>,
+    answer: Signal<Local, Told>,
+    stays: Signal<Local, Bit>,
+    count: KeepLen<K, 8>,
+    before: DFF<Bits<LEN>>,
+    onward: Signal<Local, Bits<LEN>>,
+    #[init(Constant::new((K as u64).to_bits()))]
+    beat: Constant<Bits<LEN>>,
+    /// The last byte of a beat.
+    #[init(Constant::new(1u64.to_bits::<K>() << (K as u64 - 1)))]
+    top: Constant<Bits<K>>,
+    uses: MsgFifo<Used, LG_USES>,
     ready: Signal<Local, Bit>,
     going: DFF<Bit>,
     gives: DFF<Bit>,
@@ -124,6 +153,7 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize, const LD: usi
     goes: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     patience: DFF<Bits<LG_LATE>>,
+    late: DFF<Bit>,
     // The beat for functions of this card
     l_valid: DFF<Bit>,
     l_data: DFF<Bits<W>>,
@@ -140,13 +170,19 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, inside, dmac, asks, hits, group, tunnel, owner, called, known, going, gives, drops, patience);
-        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, l_origin, event1);
-        clock!(self, clock, beats, fates, whose);
+        dff_setup!(self, clock, l_valid, l_data, l_keep, l_last, l_network, l_origin, event1, before, late);
+        clock!(self, clock, beats, fates, whose, asking, uses);
         self.beats.reset.next = self.reset.val();
         self.fates.reset.next = self.reset.val();
         self.whose.reset.next = self.reset.val();
+        self.asking.reset.next = self.reset.val();
+        self.uses.reset.next = self.reset.val();
         // What comes
-        AxisSink::<W, K>::link(&mut self.s, &mut self.beats.s);
+        self.beats.s.data.next = self.s.data.val();
+        self.beats.s.keep.next = self.s.keep.val();
+        self.beats.s.last.next = self.s.last.val();
+        self.beats.s.valid.next = self.s.valid.val() & !self.asking.busy.val();
+        self.s.ready.next = self.beats.s.ready.val() & !self.asking.busy.val();
         self.taken.next = self.s.valid.val() & self.s.ready.val();
         if self.taken.val() {
             self.inside.d.next = !self.s.last.val();
@@ -198,36 +234,74 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
         self.from.next.function = self.owner.q.val();
         self.from.next.network = self.called.q.val();
         self.fates.s.data.next.origin = self.from.val();
-        self.m_begins.next = self.known.q.val() & !self.hit.val();
-        self.m_function.next = bit_cast::<12, 6>(self.owner.q.val());
+        // What leaves, and what the tables say to that
+        self.asking.asks.next = self.egress.val();
+        self.asking.data.next = self.s.data.val();
+        self.asking.keep.next = self.s.keep.val();
+        self.asking.last.next = self.s.last.val();
+        self.asking.taken.next = self.taken.val();
+        self.asking.known.next = self.known.q.val();
+        self.asking.leaves.next = !self.hit.val();
+        self.asking.owner.next = self.owner.q.val();
+        self.asking.domain.next = bits::<12>(0);
+        if self.tunnel.q.val() {
+            self.asking.domain.next = bit_cast::<12, 6>(self.called.q.val()) + 1;
+        }
+        self.asking.told.next = self.told.val();
+        self.asking.told_valid.next = self.told_valid.val();
+        MsgSrc::<Leaving>::link(&mut self.m_ask, &mut self.asking.m_ask);
+        MsgSrc::<Used>::link(&mut self.m_use, &mut self.uses.m);
+        self.fates.s.data.next.asked = self.asking.asked.val();
+        self.m_begins.next = self.asking.begins.val();
+        self.m_function.next = bit_cast::<12, 6>(self.asking.begins_function.val());
         // What goes, and where to
         self.fate.next = self.fates.m.data.val();
-        self.ready.next = self.beats.m.valid.val() & self.fates.m.valid.val();
+        self.answer.next = self.asking.m_told.data.val();
+        self.ready.next = self.beats.m.valid.val() & self.fates.m.valid.val() & (!self.fate.val().asked | (self.asking.m_told.valid.val() & self.uses.s.ready.val()));
+        self.stays.next = self.fate.val().asked & self.answer.val().drops;
         self.giving.next = self.gives.q.val();
         self.dropping.next = self.drops.q.val();
         if !self.going.q.val() {
             self.giving.next = (self.fate.val().local | self.fate.val().copy) & self.room.val();
-            self.dropping.next = self.fate.val().local & !self.room.val() & self.patience.q.val().all();
+            self.dropping.next = self.fate.val().local & !self.room.val() & self.late.q.val();
         }
-        self.m.valid.next = self.ready.val() & !self.fate.val().local;
+        self.m.valid.next = self.ready.val() & !self.fate.val().local & !self.stays.val();
         self.m.data.next = self.beats.m.data.val();
         self.m.keep.next = self.beats.m.keep.val();
         self.m.last.next = self.beats.m.last.val();
-        self.goes.next = self.ready.val() & self.m.ready.val();
+        self.goes.next = self.ready.val() & (self.m.ready.val() | self.stays.val());
         if self.fate.val().local {
             self.goes.next = self.ready.val() & (self.giving.val() | self.dropping.val());
         }
         self.ends.next = self.goes.val() & self.beats.m.last.val();
         self.beats.m.ready.next = self.goes.val();
         self.fates.m.ready.next = self.ends.val();
+        self.asking.m_told.ready.next = self.ends.val() & self.fate.val().asked;
+        // All beats but the last are full, so what was before ends in zeros: no sum behind the count.
+        self.count.keep.next = self.beats.m.keep.val();
+        self.onward.next = self.before.q.val() + self.beat.val();
+        self.uses.s.data.next.flow = self.answer.val().flow;
+        self.uses.s.data.next.len = self.before.q.val() | bit_cast::<LEN, 8>(self.count.len.val());
+        if (self.beats.m.keep.val() & self.top.val()).any() {
+            self.uses.s.data.next.len = self.onward.val();
+        }
+        self.uses.s.valid.next = self.ends.val() & self.fate.val().asked & self.answer.val().count;
+        if self.goes.val() {
+            self.before.d.next = self.onward.val();
+            if self.beats.m.last.val() {
+                self.before.d.next = bits::<LEN>(0);
+            }
+        }
         self.gives.d.next = self.giving.val();
         self.drops.d.next = self.dropping.val();
         if self.goes.val() {
             self.going.d.next = !self.beats.m.last.val();
         }
         self.patience.d.next = bits::<LG_LATE>(0);
+        self.late.d.next = false;
         if self.ready.val() & !self.goes.val() & self.fate.val().local {
             self.patience.d.next = self.patience.q.val() + 1;
+            self.late.d.next = self.patience.q.val() == NEARLY;
         }
         self.l_valid.d.next = self.goes.val() & self.giving.val();
         self.l_data.d.next = self.beats.m.data.val();
@@ -263,6 +337,7 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
             self.inside.d.next = false;
             self.asks.d.next = false;
             self.known.d.next = false;
+            self.before.d.next = bits::<LEN>(0);
             self.going.d.next = false;
             self.l_valid.d.next = false;
             self.event1.d.next = bits::<EVENTS>(0);

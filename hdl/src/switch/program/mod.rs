@@ -11,9 +11,11 @@ use crate::prim::sum::PlusOne;
 use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
 use crate::switch::count::TICK;
 use crate::switch::flows;
+use crate::switch::guard::tally::Tally;
+use crate::switch::local::Told;
 use crate::switch::matching::ANSWER;
 use crate::switch::{COMMAND, RECORD};
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS};
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_EGRESS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS};
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -24,14 +26,29 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_ctl", &[]),
 ];
 
+/// What is counted of a function's frames that were about to leave while the tables were asked about them, of each frame one: it leaves; then, dropped, by cause. The fields of `EgressCounts`.
+pub const EGRESS: &[&str] = &["left", "deep", "software", "unable", "acl", "miss", "no_rule_room", "roce_denied"];
+/// Their places.
+pub(super) const AS_LEFT: u64 = 0;
+pub(super) const AS_DEEP: u64 = 1;
+pub(super) const AS_SOFTWARE: u64 = 2;
+pub(super) const AS_UNABLE: u64 = 3;
+pub(super) const AS_ACL: u64 = 4;
+pub(super) const AS_MISS: u64 = 5;
+pub(super) const AS_NO_RULE_ROOM: u64 = 6;
+pub(super) const AS_ROCE_DENIED: u64 = 7;
+
 /// Counters: those of `flows`.
 const COUNTERS: usize = 11;
 /// Bits of the longest line, that of the counters.
 const LINE: usize = 64 * COUNTERS;
 /// log2 of the lines.
-const LG_LINES: usize = FLOW_SENDERS.ilog2() as usize + 1;
-/// The bit of a line's number that says that it is a function's, and log2 of the words of a counter.
+const LG_LINES: usize = FLOW_EGRESS.ilog2() as usize + 1;
+/// The bits of a line's number that say that it is a function's, and log2 of the words of a counter.
 const SENDERS: usize = FLOW_SENDERS.ilog2() as usize;
+const LEAVERS: usize = FLOW_EGRESS.ilog2() as usize;
+/// Bits of the lower part of a counter, and of the upper one.
+const PART: usize = 32;
 const LG_WORDS: usize = 1;
 /// Counters of a function, log2.
 const LG_COUNTS: usize = 3;
@@ -77,7 +94,7 @@ const SWEEPS_SEVENTH: u64 = 15;
 /// For tables whose ways have 2^`LG` lines, one of addresses whose ways have 2^`LB`, 2^`LC` counters of functions, and `G` groups of rules. `S` = `LG` + 6: a line, a way and a table.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(S == LG + 6 && (6..=12).contains(&LG) && LB <= LG)]
-#[demand(COUNTERS == flows::STATS.len())]
+#[demand(COUNTERS == flows::STATS.len() && EGRESS.len() == 1 << LG_COUNTS)]
 pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous: frames pass, and all tables are emptied; the counters stay.
@@ -86,6 +103,8 @@ pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: u
     pub m_ctl: MsgSrc<CtlResp>,
     /// What is done with frames off the wire; it changes between two cycles as a whole.
     pub port: Signal<Out, FlowPortCtx>,
+    /// Frames that leave are asked about.
+    pub egress: Signal<Out, Bit>,
     /// A command for the tables, one cycle.
     pub write: Signal<Out, Bit>,
     pub command: Signal<Out, FlowCommand>,
@@ -109,6 +128,12 @@ pub struct Program<const LG: usize, const LB: usize, const LC: usize, const G: u
     /// As `guard` has it: a counter of a function.
     pub asked: Signal<Out, Bits<LC>>,
     pub sent: Signal<In, Bits<64>>,
+    /// What `flows` has said about a frame that was about to leave.
+    pub outcome: Signal<In, Told>,
+    pub outcome_valid: Signal<In, Bit>,
+    leavers: Tally<LC, PART, PART>,
+    which: Signal<Local, Bits<LC>>,
+    of_function: Signal<Local, Bits<64>>,
     /// `stat` of `flows`.
     pub stat: Signal<In, Bits<COUNTERS>>,
     ctl: CtlWord<Bits<LINE>, LG_LINES>,
@@ -174,7 +199,7 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, forget1, close1, closed1, busy, sweep, rules, events, counted);
-        clock!(self, clock, ctl);
+        clock!(self, clock, ctl, leavers);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
@@ -260,6 +285,7 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
             self.rules.d.next = self.written.y.val();
         }
         self.port.next = self.rules.q.val();
+        self.egress.next = self.rules.q.val().valid & self.rules.q.val().egress;
         // Counters
         self.events.d.next = self.stat.val();
         for i in 0..COUNTERS {
@@ -283,12 +309,20 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         self.sums.next.bad = self.counts[10].q.val();
         self.sums_bits.x.next = self.sums.val();
         // What is read
-        self.each.x.next = self.sent.val();
-        self.answers.next = self.answer.val() | self.answer_out.val();
-        self.rules_bits.x.next = self.rules.q.val();
         // A function's counter is there one cycle later; it stands in all places of the line.
         self.count_word.next = self.ctl.word.val().get_bits::<LG_COUNTS>(LG_WORDS);
-        self.asked.next = (bit_cast::<LC, LG_LINES>(self.ctl.addr.val()) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.count_word.val());
+        self.which.next = (bit_cast::<LC, LG_LINES>(self.ctl.addr.val()) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.count_word.val());
+        self.asked.next = self.which.val();
+        self.leavers.valid.next = self.outcome_valid.val() & self.outcome.val().judged;
+        self.leavers.which.next = (bit_cast::<LC, 6>(self.outcome.val().function) << COUNT_BITS) | bit_cast::<LC, LG_COUNTS>(self.outcome.val().place);
+        self.leavers.asked.next = self.which.val();
+        self.of_function.next = self.sent.val();
+        if self.ctl.addr.val().get_bit(LEAVERS) {
+            self.of_function.next = self.leavers.count.val();
+        }
+        self.each.x.next = self.of_function.val();
+        self.answers.next = self.answer.val() | self.answer_out.val();
+        self.rules_bits.x.next = self.rules.q.val();
         self.counted.d.next = self.ctl.req.val();
         self.ctl.row_valid.next = self.ctl.req.val() & self.counted.q.val();
         self.ctl.row.next =
@@ -300,7 +334,7 @@ impl<const LG: usize, const LB: usize, const LC: usize, const G: usize, const S:
         } else if self.ctl.addr.val() == LINE_ANSWER {
             self.ctl.row.next = bit_cast::<LINE, ANSWER>(self.answers.val());
         }
-        if self.ctl.addr.val().get_bit(SENDERS) {
+        if self.ctl.addr.val().get_bit(SENDERS) | self.ctl.addr.val().get_bit(LEAVERS) {
             self.ctl.row.next = self.each.y.val();
         }
         if self.reset.val() {

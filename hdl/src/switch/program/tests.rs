@@ -1,10 +1,13 @@
 //! Commands out of words, the sweep over all tables, the port and the counters.
-use super::Program;
+use super::{Program, EGRESS};
 use crate::host::testing::Control;
 use crate::switch::flows::STATS;
-use crate::tb::Tb;
+use crate::switch::local::Told;
+use crate::tb::{Fields, Tb};
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
-use ferric_abi::csr::{FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS, FLOW_SIZES};
+use ferric_abi::csr::{
+    FLOW_ANSWER, FLOW_BINDS_AT, FLOW_BUSY, FLOW_CLOSE, FLOW_COMMAND, FLOW_COUNTS, FLOW_EGRESS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SENDERS, FLOW_SIZES,
+};
 use ferric_abi::switch::{table, FlowCommand};
 
 /// Commands of a whole sweep: seven tables, four ways, 64 lines.
@@ -215,6 +218,34 @@ fn functions_counters_are_read() {
         want.push((got, (count(u64::from(8 * f + n / 2)) >> (32 * (n % 2))) as u32));
     }
     want.iter().for_each(|(got, want)| assert_eq!(*got, Some(*want)));
+}
+
+/// What became of frames that were about to leave, of each function: only of those about which the tables were asked.
+#[test]
+fn frames_that_leave_are_counted() {
+    let mut b = Bench::new();
+    b.ready();
+    let mut want = [[0; 8]; 4];
+    for _ in 0..600 {
+        let rng = b.tb.rng();
+        let [f, place, valid, judged] = [4, EGRESS.len() as u64, 2, 2].map(|n| rng.below(n));
+        let told = Fields::of::<Told>().pack(&[("function", f.into()), ("place", place.into()), ("judged", judged.into()), ("drops", (place > 0).into())]);
+        b.tb.set_wide("outcome", &told[..]);
+        b.tb.set("outcome_valid", valid);
+        want[f as usize][place as usize] += (valid & judged) as u32;
+        b.cycle();
+    }
+    b.tb.set("outcome_valid", 0);
+    let got = [0, 1, 2, 3].map(|f| std::array::from_fn(|n| b.access(FLOW_EGRESS + f, 2 * n as u32, None)));
+    assert_eq!(got, want);
+    assert!((0..4).all(|f| (0..8).all(|n| b.access(FLOW_EGRESS + f, 2 * n + 1, None) == 0 && b.access(FLOW_SENDERS + f, 2 * n, None) == 0)));
+    // Nobody is asked but if tables decide, too.
+    let port = |valid, egress| u32::from_le_bytes(FlowPortCtx::default().with_valid(valid).with_egress(egress).0);
+    let asks = [(false, false), (false, true), (true, false), (true, true)].map(|(valid, egress)| {
+        b.access(FLOW_PORT, 0, Some(port(valid, egress)));
+        b.tb.get("egress")
+    });
+    assert_eq!(asks, [0, 0, 0, 1]);
 }
 
 /// The counters of flows are forgotten with the tables, and not by any other word.

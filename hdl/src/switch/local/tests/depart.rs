@@ -1,11 +1,13 @@
-//! Who gets what functions send.
+//! Who gets what functions send, and that what leaves waits for what the flow tables say.
+use super::super::asking::{Leaving, Told, Used};
 use super::super::depart::{Depart, STATS};
 use super::model::{way, Network, Way};
 use super::{network, sender, shown, Sender};
 use crate::net::within::testing::{some, words as networks_words};
 use crate::switch::testing::{mac, words};
-use crate::tb::{AxisSink, AxisSource, Rng, Tb};
+use crate::tb::{AxisSink, AxisSource, Fields, Rng, Tb};
 use ferric_abi::context::StationCtx;
+use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_model::net::networks::Networks;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,6 +16,17 @@ const NF: usize = 4;
 const ND: usize = 16;
 /// Cycles for which a frame waits for room.
 const LATE: u64 = 4096;
+/// Bytes that the tables see, and the longest that they take for an answer.
+const WINDOW: usize = 128;
+const SLOW: u64 = 40;
+/// More cycles than some hundred frames take.
+const LONG: u64 = 200_000;
+
+/// What the tables say of a frame that is asked about: it leaves, and the line under which it counts. Here its bytes say so, as far as the tables see them.
+fn says(window: &[u8]) -> (bool, Option<u16>) {
+    let sum = window.iter().fold(0u16, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()));
+    (sum & 3 != 0, (sum & 4 != 0).then_some(sum & 0xfff))
+}
 
 struct Bench<const W: usize, const K: usize> {
     tb: Tb,
@@ -30,6 +43,12 @@ struct Bench<const W: usize, const K: usize> {
     roomy: u32,
     /// There was room in the last cycle; a frame that has begun has it.
     room: bool,
+    /// Whether the tables are asked; of a hundred cycles those in which they take a question or a frame to count, and the answers that are due, in order, not before these cycles.
+    egress: bool,
+    taking: u32,
+    answers: VecDeque<(u64, Vec<u32>)>,
+    asked: Vec<(u64, Vec<u8>, u16)>,
+    used: Vec<(u16, u64)>,
 }
 
 impl<const W: usize, const K: usize> Bench<W, K> {
@@ -38,14 +57,35 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let (source, sink) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
         tb.set("m_local$ready", 1);
         let (begun, local, now, stat) = Default::default();
-        Bench { tb, source, sink, stations: [StationCtx::default(); ND], networks: Networks::default(), begun, local, now, stat, roomy: 100, room: true }
+        let (answers, asked, used) = Default::default();
+        let networks = Networks::default();
+        Bench { tb, source, sink, stations: [StationCtx::default(); ND], networks, begun, local, now, stat, roomy: 100, room: true, egress: false, taking: 100, answers, asked, used }
     }
 
     fn cycle(&mut self) {
         let roomy = self.roomy;
         self.room = self.tb.rng().percent(roomy);
         self.tb.set("room", self.room.into());
-        self.tb.cycle();
+        self.tb.set("egress", self.egress.into());
+        let taking = self.taking;
+        let [takes, counts] = [0, 1].map(|_| self.tb.rng().percent(taking));
+        self.tb.set("m_ask$ready", takes.into());
+        self.tb.set("m_use$ready", counts.into());
+        let due = self.answers.pop_front_if(|(at, _)| *at <= self.tb.cycles());
+        self.tb.set("told_valid", due.is_some().into());
+        if let Some((_, told)) = due {
+            self.tb.set_wide("told", &told[..]);
+        }
+        self.tb.begin();
+        if takes && self.tb.get("m_ask$valid") == 1 {
+            self.answer();
+        }
+        if counts && self.tb.get("m_use$valid") == 1 {
+            let used = self.tb.get_wide("m_use$data");
+            let [flow, len] = ["flow", "len"].map(|name| Fields::of::<Used>().get(&used, name) as u64);
+            self.used.push((flow as u16, len));
+        }
+        self.tb.end();
         if self.tb.get("m_begins") == 1 {
             self.begun.push_back(self.tb.get("m_function"));
         }
@@ -60,6 +100,23 @@ impl<const W: usize, const K: usize> Bench<W, K> {
                 self.local.push((std::mem::take(&mut self.now), network, sender));
             }
         }
+    }
+
+    /// What the tables are asked now, and will say some cycles later.
+    fn answer(&mut self) {
+        let asked = self.tb.get_wide("m_ask$data");
+        let fields = Fields::of::<Leaving>();
+        let window: Vec<u8> = fields.get_words(&asked, "window").iter().flat_map(|w| w.to_le_bytes()).collect();
+        let [ended, len, f, port, domain] = ["ended", "len", "function", "port", "domain"].map(|name| fields.get(&asked, name) as u64);
+        assert_eq!(port, u64::from(FUNCTION_PORTS) + f);
+        let bytes = if ended == 1 { len as usize } else { WINDOW };
+        assert!(window[bytes..].iter().all(|byte| *byte == 0));
+        let (leaves, counts) = says(&window[..bytes]);
+        self.asked.push((f, window[..bytes].to_vec(), domain as u16));
+        let told = [("function", f), ("drops", (!leaves).into()), ("judged", 1), ("count", counts.is_some().into()), ("flow", counts.unwrap_or(77).into())];
+        let told = Fields::of::<Told>().pack(&told.map(|(name, value)| (name, value.into())));
+        let after = self.answers.back().map_or(0, |(at, _)| at + 1).max(self.tb.cycles() + self.tb.rng().range(1, SLOW));
+        self.answers.push_back((after, told));
     }
 
     /// Other addresses and tunnels; nothing is under way.
@@ -118,9 +175,10 @@ fn any_frame<const W: usize, const K: usize>(b: &mut Bench<W, K>) -> (u16, Vec<u
     (rng.below(NF as u64) as u16, [&mac(to)[..], &rng.bytes(8 + more)].concat())
 }
 
-fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u64, rounds: usize) {
+/// `asked`: of a hundred rounds, those in which the tables are asked.
+fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, asked: u32, seed: u64, rounds: usize) {
     let mut b = Bench::<W, K>::new(stalls, seed);
-    b.roomy = roomy;
+    (b.roomy, b.taking) = (roomy, 100 - stalls[1]);
     let mut seen = BTreeMap::<_, u64>::new();
     for _ in 0..rounds {
         let rng = b.tb.rng();
@@ -130,8 +188,16 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u6
         b.set(stations, networks);
         let frames: Vec<_> = (0..b.tb.rng().range(1, 40)).map(|_| any_frame(&mut b)).collect();
         let ways: Vec<Way> = frames.iter().map(|(function, frame)| b.way(*function, frame)).collect();
-        let wire: Vec<_> = frames.iter().zip(&ways).filter(|(_, way)| !matches!(way, Way::Local(_))).map(|(frame, _)| frame.clone()).collect();
+        b.egress = asked > 0 && b.tb.rng().percent(asked);
+        let all: Vec<_> = frames.iter().zip(&ways).filter(|(_, way)| !matches!(way, Way::Local(_))).map(|(frame, _)| frame.clone()).collect();
+        let seen_of = |frame: &[u8]| frame[..frame.len().min(WINDOW)].to_vec();
+        let wire: Vec<_> = all.iter().filter(|(_, frame)| !b.egress || says(&seen_of(frame)).0).cloned().collect();
         let got = b.send(&frames, wire.len());
+        // Whatever leaves by the wire is asked about once, and what is for a function only is not.
+        let domain = |f: u16| b.networks.get(f).map_or(0, |network| u16::from(network) + 1);
+        let questions: Vec<_> = all.iter().filter(|_| b.egress).map(|(f, frame)| (u64::from(*f), seen_of(frame), domain(*f))).collect();
+        let uses: Vec<_> = all.iter().filter(|_| b.egress).filter_map(|(_, frame)| Some((says(&seen_of(frame)).1?, frame.len() as u64))).collect();
+        assert_eq!((std::mem::take(&mut b.asked), std::mem::take(&mut b.used)), (questions, uses));
         assert_eq!(got, wire.iter().map(|(_, frame)| frame.clone()).collect::<Vec<_>>());
         assert_eq!(std::mem::take(&mut b.begun), wire.iter().map(|(function, _)| u64::from(*function)).collect::<VecDeque<_>>());
         // What is for functions of the card comes, in order; a copy may be missing, if there was no room.
@@ -163,10 +229,84 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, seed: u6
 
 #[test]
 fn functions_get_what_the_model_says() {
-    random::<64, 8>([0, 0], 100, 1, 60);
-    random::<64, 8>([30, 40], 60, 2, 40);
-    random::<512, 64>([0, 0], 100, 3, 120);
-    random::<512, 64>([30, 50], 40, 4, 60);
+    random::<64, 8>([0, 0], 100, 0, 1, 60);
+    random::<64, 8>([30, 40], 60, 0, 2, 40);
+    random::<512, 64>([0, 0], 100, 0, 3, 120);
+    random::<512, 64>([30, 50], 40, 0, 4, 60);
+}
+
+#[test]
+fn what_leaves_is_asked_about() {
+    random::<64, 8>([0, 0], 100, 80, 11, 40);
+    random::<64, 8>([30, 40], 60, 80, 12, 40);
+    random::<512, 64>([0, 0], 100, 80, 13, 80);
+    random::<512, 64>([30, 50], 40, 80, 14, 60);
+}
+
+/// The tables have hardly a cycle for what leaves: all questions are asked, one after the other.
+#[test]
+fn questions_wait_for_their_turn() {
+    let mut b = Bench::<512, 64>::new([0, 0], 15);
+    (b.egress, b.taking) = (true, 5);
+    b.cycle();
+    let frames: Vec<_> = (0..60).map(|_| (1, [&mac(9)[..], &b.tb.rng().bytes(40)].concat())).collect();
+    let out = frames.iter().filter(|(_, frame)| says(frame).0).count();
+    assert_eq!(b.send(&frames, out).len(), out);
+    assert!(b.asked.iter().map(|(_, window, _)| window).eq(frames.iter().map(|(_, frame)| frame)));
+}
+
+/// The tables are asked, and not, in the middle of frames: whatever was asked about and may not leave does not, everything else does, in order, and its beginning is said ahead of it.
+fn in_the_middle<const W: usize, const K: usize>(stalls: [u32; 2]) {
+    let mut b = Bench::<W, K>::new(stalls, 21);
+    b.taking = 60;
+    let frames: Vec<_> = (0..600).map(|_| any_frame(&mut b)).collect();
+    let (mut got, mut pushed, mut started) = (Vec::new(), 0, 0);
+    while pushed < frames.len() || got.len() < started {
+        if pushed < frames.len() && b.source.pending() < 4 {
+            let (function, frame) = &frames[pushed];
+            b.begin(*function);
+            b.source.push(frame);
+            pushed += 1;
+        }
+        b.egress ^= b.tb.rng().percent(3);
+        // Now and then nobody waits for an answer any more.
+        let silence = if b.tb.rng().percent(2) { 150 } else { 1 };
+        (0..silence).for_each(|_| b.cycle());
+        started = b.begun.len();
+        got.extend(std::iter::from_fn(|| b.sink.pop()));
+        assert!(got.len() <= started, "a frame has left before it was said whose it is");
+        assert!(b.tb.cycles() < LONG, "{} of {started} frames", got.len());
+    }
+    (0..400).for_each(|_| b.cycle());
+    got.extend(std::iter::from_fn(|| b.sink.pop()));
+    let refused: Vec<_> = b.asked.iter().filter(|(_, window, _)| !says(window).0).map(|(_, window, _)| window.clone()).collect();
+    let mut refused = refused.into_iter().peekable();
+    let seen_of = |frame: &[u8]| frame[..frame.len().min(WINDOW)].to_vec();
+    let left: Vec<_> = frames.iter().filter(|(_, frame)| refused.next_if(|window| *window == seen_of(frame)).is_none()).cloned().collect();
+    assert!(got.iter().eq(left.iter().map(|(_, frame)| frame)), "{} of {}", got.len(), left.len());
+    assert!(b.begun.iter().eq(left.iter().map(|(function, _)| u64::from(*function)).collect::<Vec<_>>().iter()));
+    assert!(refused.next().is_none() && left.len() < 560 && b.asked.len() < 560, "{} {}", left.len(), b.asked.len());
+}
+
+#[test]
+fn asking_begins_and_ends_in_the_middle() {
+    in_the_middle::<64, 8>([0, 0]);
+    in_the_middle::<64, 8>([20, 40]);
+    in_the_middle::<512, 64>([0, 0]);
+    in_the_middle::<512, 64>([20, 40]);
+}
+
+/// While nobody is asked a frame takes three cycles.
+#[test]
+fn three_cycles_without_a_question() {
+    let mut b = Bench::<512, 64>::new([0, 0], 22);
+    b.begin(1);
+    b.source.push(&[3; 60]);
+    let cycles = (1..).find(|_| {
+        b.cycle();
+        b.tb.get("m$valid") == 1
+    });
+    assert_eq!(cycles, Some(3));
 }
 
 /// No room for too long: frames for functions of the card go after 4,096 cycles each, others leave behind them, copies are not waited for.
