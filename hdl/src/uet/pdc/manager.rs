@@ -98,6 +98,7 @@ pub struct Manager<const LP: usize, const LH: usize> {
     may_ask: Signal<Local, Bit>,
     ousts: Signal<Local, Bit>,
     acts: Signal<Local, Bit>,
+    acted: Signal<Local, Bit>,
     named: Signal<Local, Bit>,
     id_place: Signal<Local, Bits<LP>>,
     rod_id: Signal<Local, Bits<ID>>,
@@ -126,9 +127,8 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.id_place.next = self.s.data.val().id.get_bits::<LP>(0);
         self.presses.next = self.ask.q.val().kind == pdc_ask::ROOM;
         self.seeks.next = (self.s.data.val().kind == pdc_ask::POST) | ((self.s.data.val().kind == pdc_ask::ARRIVE) & self.s.data.val().syn);
-
         // The directory: the order's own name, or that of the PDC which is over.
-        self.directory.go.next = false;
+        self.directory.go.next = (self.state.q.val() == State::Seek) | (self.state.q.val() == State::Enter) | (self.state.q.val() == State::Erase);
         self.directory.kind.next = bits::<2>(dir_ask::SEEK);
         self.directory.place.next = self.at.q.val();
         self.rod_id.next = bit_cast::<ID, 1>(self.ask.q.val().rod.into());
@@ -148,7 +148,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 self.directory.key.next.low = self.rod_id.val();
             }
         }
-
         // The line, and the rules.
         self.ctx.acq_valid.next = self.state.q.val() == State::Want;
         self.ctx.acq_id.next = bit_cast::<24, LINE>(self.at.q.val());
@@ -161,14 +160,9 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.judge.go.next = self.state.q.val() == State::Judge;
         self.judge.ask.next = self.ask.q.val();
         self.judge.line.next = self.line.q.val();
-
         self.free.take.next = false;
-        self.free.give.next = false;
         self.free.given.next = bit_cast::<LP, LINE>(self.at.q.val());
         self.oldest.place.next = self.at.q.val();
-        self.oldest.set.next = false;
-        self.oldest.opens.next = false;
-        self.oldest.work.next = false;
         self.oldest.busy.next = self.ask.q.val().busy | self.posts.val();
         self.oldest.go.next = self.state.q.val() == State::Scan;
         self.oldest.wanted.next = bits::<2>(class::LINGERS);
@@ -187,7 +181,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.room.next = self.free.any.val() & ((self.posts.val() & self.counts.initiator_room.val() & !self.toward.full.val()) | (!self.posts.val() & self.counts.target_room.val()));
         self.may_cut.next = self.linger_cut.val() & self.counts.any.val().get_bit(LINGERING);
         self.may_ask.next = !self.counts.any.val().get_bit(WANTING) & self.counts.open.val();
-
         self.effects.mode.next = self.mode.q.val();
         self.effects.posts.next = self.posts.val();
         self.effects.ask.next = self.ask.q.val();
@@ -200,8 +193,14 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.effect.next = self.effects.effect.val();
         self.made.next = self.effects.made.val();
         self.oldest.sort.next = self.effect.val().class;
-        // How many targets a peer has: the order's, or whose line is at hand.
         self.acts.next = self.state.q.val() == State::Act;
+        // Start_PSN 0 is none; another one comes in the next cycle.
+        self.acted.next = self.acts.val() & !(self.effect.val().opens & self.made.val().initiator & !self.made.val().start.any());
+        self.oldest.set.next = self.acted.val() & self.effect.val().set;
+        self.oldest.opens.next = self.acted.val() & self.effect.val().opens;
+        self.oldest.work.next = self.acted.val() & self.effect.val().work;
+        self.free.give.next = self.acted.val() & self.effect.val().gives;
+        // How many targets a peer has: the order's, or whose line is at hand.
         self.tally.asked.next = self.ask.q.val().peer;
         self.tally.owner.next = self.line.q.val().peer;
         self.tally.owned.next = ((self.state.q.val() == State::Shape) | self.acts.val()) & !(self.mode.q.val() == mode::NEW);
@@ -220,12 +219,10 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.tally.place.next = self.at.q.val();
         self.marks.next = bits::<STAT_BITS>(0);
         self.stat.next = bits::<STAT_BITS>(0);
-
-        self.s.ready.next = false;
-        self.m.valid.next = false;
+        self.s.ready.next = self.state.q.val() == State::Idle;
+        self.m.valid.next = self.state.q.val() == State::Tell;
         match self.state.q.val() {
             State::Idle => {
-                self.s.ready.next = true;
                 self.ask.d.next = self.s.data.val();
                 self.told.d.next = self.nothing.val();
                 self.at.d.next = bit_cast::<LINE, LP>(self.id_place.val());
@@ -244,7 +241,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 }
             }
             State::Seek => {
-                self.directory.go.next = true;
                 self.state.d.next = State::Sought;
             }
             State::Sought => {
@@ -255,18 +251,17 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                         self.mode.d.next = bits::<3>(mode::NEW);
                         self.state.d.next = State::Room;
                         if !self.posts.val() {
+                            self.told.d.next.verdict = bits::<4>(verdict::REFUSE);
+                            self.told.d.next.code = bits::<8>(NackCode::HeaderMismatch as u64);
                             // A SYN that opens nothing: trimmed, no request or from nobody, beyond the window.
                             if self.ask.q.val().trim {
                                 self.told.d.next.verdict = bits::<4>(verdict::DROP);
                                 self.marks.next = bits::<STAT_BITS>(stat::TRIMMED);
                                 self.state.d.next = State::Tell;
                             } else if !self.ask.q.val().request | !self.ask.q.val().peer_id.any() {
-                                self.told.d.next.verdict = bits::<4>(verdict::REFUSE);
-                                self.told.d.next.code = bits::<8>(NackCode::HeaderMismatch as u64);
                                 self.marks.next = bits::<STAT_BITS>(stat::REFUSED);
                                 self.state.d.next = State::Tell;
                             } else if bit_cast::<16, 12>(self.ask.q.val().offset) >= self.window.val() {
-                                self.told.d.next.verdict = bits::<4>(verdict::REFUSE);
                                 self.told.d.next.code = bits::<8>(NackCode::InvalidSyn as u64);
                                 self.marks.next = bits::<STAT_BITS>(stat::REFUSED);
                                 self.state.d.next = State::Tell;
@@ -353,18 +348,14 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
             State::Shape => {
                 self.state.d.next = State::Act;
             }
-            // The effect is known: it is given to all who keep something of it. Start_PSN 0 is none; another one comes in the next cycle.
+            // The effect is known: it is given to all who keep something of it.
             State::Act => {
-                if !(self.effect.val().opens & self.made.val().initiator & !self.made.val().start.any()) {
+                if self.acted.val() {
                     self.state.d.next = State::Put;
                     self.line.d.next = self.made.val();
                     self.over.d.next = self.effect.val().ends;
                     self.beside.d.next = self.judge.ruling.val().beside & (self.mode.q.val() == mode::OWN);
                     self.marks.next = self.effect.val().stat;
-                    self.oldest.set.next = self.effect.val().set;
-                    self.oldest.opens.next = self.effect.val().opens;
-                    self.oldest.work.next = self.effect.val().work;
-                    self.free.give.next = self.effect.val().gives;
                     self.counts.up.next = self.effect.val().up;
                     self.counts.down.next = self.effect.val().down;
                     if self.effect.val().tells {
@@ -400,7 +391,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 }
             }
             State::Enter => {
-                self.directory.go.next = true;
                 self.directory.kind.next = bits::<2>(dir_ask::ADD);
                 self.state.d.next = State::Entered;
             }
@@ -414,7 +404,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 }
             }
             State::Erase => {
-                self.directory.go.next = true;
                 self.directory.kind.next = bits::<2>(dir_ask::REMOVE);
                 self.state.d.next = State::Erased;
             }
@@ -428,7 +417,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 }
             }
             State::Tell => {
-                self.m.valid.next = true;
                 if self.m.ready.val() {
                     self.stat.next = self.counted.q.val();
                     self.counted.d.next = bits::<STAT_BITS>(0);
