@@ -644,7 +644,7 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     b.drain();
     assert!(b.by > 20 * u64::from(rounds), "{} frames went past", b.by);
     assert!(b.uses > 40, "{}", b.uses);
-    assert!(b.unasked > 50 && EGRESS.iter().all(|name| b.told.get(name).is_some_and(|n| *n > 2)), "{} {:?}", b.unasked, b.told);
+    assert!(b.unasked > 50 && EGRESS.iter().all(|name| b.told.get(name).is_some_and(|n| *n > 1)), "{} {:?}", b.unasked, b.told);
     for name in STATS {
         assert!(b.stat.get(name).is_some_and(|n| *n > 0), "{name}: {:?}", b.stat);
     }
