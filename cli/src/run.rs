@@ -22,6 +22,8 @@ const NOT_FOUND: u8 = 127;
 const BY_SIGNAL: u8 = 128;
 /// Signals that are passed on to the program.
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// How often a folder is to be removed that somebody else still removes something from.
+const ATTEMPTS: usize = 50;
 /// How often the program and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// What the libraries are told of twins, if the environment says nothing else. The smallest ACK timeout of a queue pair, an exponent: 67 ms, for they answer within one, but
@@ -134,8 +136,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Err(e) = std::fs::remove_dir_all(&self.0) {
-            log::warn!("{}: {e}", self.0.display());
+        // Whoever serves a socket takes it away when it ends, maybe in this moment, in which the folder is not empty or has lost what was to be removed.
+        for _ in 0..ATTEMPTS {
+            match std::fs::remove_dir_all(&self.0) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound || self.0.exists() => log::warn!("{}: {e}", self.0.display()),
+                _ => break,
+            }
+            std::thread::sleep(LOOK);
         }
     }
 }
