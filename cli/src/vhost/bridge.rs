@@ -1,29 +1,25 @@
 //! Frames between a guest's rings and the port of a card.
 use super::guest::{Guest, RX, TX};
-use super::ring::{Broken, GuestMemory, Next, Ring};
+use super::ring::{Broken, GuestMemory, Next, Ring, Seen};
 use crate::raw::{Port, Trouble};
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::{feature, NetHeader};
 use ferric_driver::types::Mac;
 use ferric_model::net::parse::MAX_FRAME;
 use ferric_model::virtio::offload::{judge, Offload};
+use ferric_model::virtio::receive::scatter;
 use ferric_model::virtio::segment::segments;
+use ferric_model::virtio::transmit::{gather, ETHERNET, LONGEST};
 use ferric_model::virtio::verdict::is_verified;
 use ferric_model::virtio::walk::{total, Segment};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use vm_memory::{Bytes, GuestAddress};
 
 /// Frames that are carried before anything else is looked at.
 const TURN: usize = 64;
-/// Bytes of the longest header.
-const HEADER: usize = NetHeader::BYTES;
-/// Bytes of a MAC address, and of the header of an Ethernet frame.
+/// Bytes of a MAC address.
 const MAC: usize = 6;
-const ETHERNET: usize = 14;
-/// Longest frame that is cut into segments, with its Ethernet header and a tag.
-const LONGEST: usize = 65_550;
 
 /// What has become of frames. Each chain of the send ring and each frame of the card is counted once in its half; from `segments` on they are counts of other things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,7 +67,7 @@ pub struct Bridge {
     macs: Vec<Mac>,
     /// What has been.
     pub counts: Counts,
-    /// The frame in hand, behind its header.
+    /// The frame of the card in hand.
     frame: Vec<u8>,
     /// Frames of the guest whose chains have gone back, and for which the card has no room yet.
     waiting: VecDeque<Vec<u8>>,
@@ -82,7 +78,7 @@ pub struct Bridge {
 impl Bridge {
     /// Over `port`, which was opened for `macs`.
     pub fn new(port: Port, macs: &[Mac]) -> Self {
-        Self { port, macs: macs.to_vec(), counts: Counts::default(), frame: Vec::with_capacity(HEADER + MAX_FRAME), waiting: VecDeque::new(), blocked: false, live: Arc::default() }
+        Self { port, macs: macs.to_vec(), counts: Counts::default(), frame: Vec::with_capacity(MAX_FRAME), waiting: VecDeque::new(), blocked: false, live: Arc::default() }
     }
 
     /// The counts as they were at the end of the last turn, for other threads.
@@ -203,25 +199,17 @@ impl Bridge {
     /// Sends one frame, if it may be: what counts it.
     fn outcome(&mut self, memory: &GuestMemory, buffers: &[Segment], header: usize, features: u64) -> Result<&mut u64, Trouble> {
         let c = &mut self.counts;
-        let length = total(buffers) as usize;
-        if length < header + ETHERNET {
+        let length = total(buffers);
+        if length < header as u64 + ETHERNET {
             return Ok(&mut c.sent_short);
         }
-        if length > header + LONGEST {
+        if length > header as u64 + LONGEST {
             return Ok(&mut c.sent_long);
         }
-        self.frame.resize(length, 0);
-        let mut rest = &mut self.frame[..];
-        for buffer in buffers {
-            let part;
-            (part, rest) = rest.split_at_mut(buffer.length as usize);
-            if memory.read_slice(part, GuestAddress(buffer.addr)).is_err() {
-                return Ok(&mut c.sent_bad);
-            }
-        }
+        let Ok(bytes) = gather(&mut Seen(memory), buffers) else { return Ok(&mut c.sent_bad) };
         let mut head = NetHeader::default();
-        head.0[..header].copy_from_slice(&self.frame[..header]);
-        let frame = &self.frame[header..];
+        head.0[..header].copy_from_slice(&bytes[..header]);
+        let frame = &bytes[header..];
         if !self.macs.is_empty() && self.macs.iter().all(|mac| mac.0 != frame[MAC..2 * MAC]) {
             return Ok(&mut c.sent_foreign);
         }
@@ -267,10 +255,9 @@ fn deliver(memory: &GuestMemory, ring: &mut Ring, header: usize, features: u64, 
             // DATA_VALID is the device's word that the checksum is good (VIRTIO 1.3, 5.1.6.4).
             let valid = features & feature::GUEST_CSUM != 0 && is_verified(frame);
             let head = NetHeader::default().with_data_valid(valid).with_num_buffers(n as u16);
-            let mut parts = [&head.0[..header], frame];
-            let written: Option<Vec<u32>> = chains.iter().map(|chain| fill(memory, &chain.chain.writable, &mut parts)).collect();
-            *if written.is_some() { &mut counts.received } else { &mut counts.dropped_bad } += 1;
-            let written = written.unwrap_or_else(|| vec![0; n]);
+            let written = scatter(&mut Seen(memory), &chains, &[&head.0[..header], frame].concat());
+            *if written.is_ok() { &mut counts.received } else { &mut counts.dropped_bad } += 1;
+            let written = written.unwrap_or_else(|_| vec![0; n]);
             chains.iter().zip(written).for_each(|(chain, bytes)| ring.finish(chain, bytes));
         }
         None => *if ring.is_empty() { &mut counts.dropped_no_buffer } else { &mut counts.dropped_small } += 1,
@@ -291,22 +278,4 @@ fn collect(memory: &GuestMemory, ring: &mut Ring, header: usize, wanted: usize, 
         }
     }
     Ok(Some(n))
-}
-
-/// Fills buffers with what is left of `parts`: how many bytes that were. `None`: one is not in the guest's memory.
-fn fill(memory: &GuestMemory, buffers: &[Segment], parts: &mut [&[u8]; 2]) -> Option<u32> {
-    let mut written = 0;
-    for buffer in buffers {
-        let mut offset = 0;
-        for part in parts.iter_mut() {
-            let (now, later) = part.split_at(part.len().min(buffer.length as usize - offset));
-            if !now.is_empty() {
-                memory.write_slice(now, buffer.addr.checked_add(offset as u64).map(GuestAddress)?).ok()?;
-            }
-            *part = later;
-            offset += now.len();
-        }
-        written += offset as u32;
-    }
-    Some(written)
 }

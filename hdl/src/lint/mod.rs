@@ -36,7 +36,7 @@ pub fn check(name: &str, verilog: &str) -> Result<(), Vec<String>> {
     let source = dir.join(format!("{key}.{}.{:?}.v", std::process::id(), std::thread::current().id()));
     fs::write(&source, verilog).map_err(io)?;
     let mut command = Command::new(&tool.program);
-    // Modules are looked at, and what they become in each other is nobody's here.
+    // Without inlining Verilator checks a module once, and not in each place where it stands.
     command.args(["--lint-only", "-fno-inline", "-Wno-context", "-Wall", "-Wno-fatal", "--default-language", "1364-2005", "--top-module", name]);
     let output = command.arg(&source).output().map_err(io)?;
     fs::remove_file(&source).map_err(io)?;

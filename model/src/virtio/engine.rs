@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// The ring goes on where an earlier one stopped: the next chain is at place `fetch`, the next used entry at `used`. Places that the ring does not have are those of the same number of rounds less.
+    /// The ring goes on where an earlier one stopped: the next chain is at place `fetch`, the next used entry at `used`, both modulo the places that the ring has.
     pub fn resumed(self, fetch: u32, used: u32) -> Self {
         let [fetch, used] = [fetch, used].map(|place| self.ring.after(place, 0));
         Self { fetch, seen: fetch, used, signalled: used, ..self }

@@ -113,7 +113,7 @@ fn look(engine: &mut Engine, memory: &mut dyn Memory, counters: &mut super::coun
 }
 
 /// Writes bytes to the chains, each filled before the next begins; how many went into each.
-fn scatter(memory: &mut dyn Memory, chains: &[Taken], bytes: &[u8]) -> Result<Vec<u32>, Unmapped> {
+pub fn scatter(memory: &mut dyn Memory, chains: &[Taken], bytes: &[u8]) -> Result<Vec<u32>, Unmapped> {
     let mut rest = bytes;
     let mut fill = |segments: &[Segment]| {
         let before = rest.len();

@@ -9,9 +9,9 @@ use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::NetHeader;
 
 /// Bytes of an Ethernet header without tag.
-const ETHERNET: u64 = 14;
+pub const ETHERNET: u64 = 14;
 /// Longest frame that is to be segmented, Ethernet header and tag included.
-const LONGEST: u64 = 65_550;
+pub const LONGEST: u64 = 65_550;
 
 /// A frame that leaves, before it is segmented or gets its checksum: see [`Frame::segments`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Frame {
 }
 
 /// Reads all of some segments.
-pub(super) fn gather(memory: &mut dyn Memory, segments: &[Segment]) -> Result<Vec<u8>, Unmapped> {
+pub fn gather(memory: &mut dyn Memory, segments: &[Segment]) -> Result<Vec<u8>, Unmapped> {
     let mut bytes = Vec::new();
     for segment in segments {
         let from = bytes.len();

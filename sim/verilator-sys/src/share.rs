@@ -1,5 +1,5 @@
-//! One module where several have the same text. Whoever generates Verilog writes a module for each instance; in a card seven of eight are the same as another but for their names. Verilator reads, resolves and checks
-//! each of them before it puts modules into each other.
+//! One module where several have the same text. A generator writes a module for each instance, and in a card seven of eight are the same as another one but for their names. Verilator parses, resolves and checks each
+//! of them before it inlines.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,7 @@
 //! Checksums that the device fills in or vouches for, and frames that it cuts into segments. `etherparse` judges what leaves.
 use super::*;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
+use ferric_model::net::sums;
 
 /// Bytes of the headers in front of a TCP segment over IPv4, and of what they begin with.
 const HEADERS: usize = 54;
@@ -8,6 +9,7 @@ const IP: usize = 14;
 const L4: usize = 34;
 const SUM: usize = 16;
 const PSH: u8 = 8;
+const TCP: u8 = 6;
 /// Flag of a header: the checksum has to be filled in; of a received frame: it is good.
 const NEEDS_CSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
@@ -24,12 +26,9 @@ fn segment(payload: &[u8]) -> Vec<u8> {
 /// As a driver leaves it to the device: the checksum is that of the pseudo header. `size`: bytes of payload in each segment, 0: it is not to be cut.
 fn unfinished(payload: &[u8], size: usize) -> ([u8; HEADER], Vec<u8>) {
     let mut frame = segment(payload);
-    let words = [&frame[IP + 12..IP + 20], &[0, 6], &((frame.len() - L4) as u16).to_be_bytes()].concat();
-    let mut sum: u32 = words.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    frame[L4 + SUM..L4 + SUM + 2].copy_from_slice(&(sum as u16).to_be_bytes());
+    let (source, destination) = frame[IP + 12..IP + 20].split_at(4);
+    let sum = !sums::finish(sums::pseudo(source, destination, TCP, (frame.len() - L4) as u32));
+    frame[L4 + SUM..L4 + SUM + 2].copy_from_slice(&sum.to_be_bytes());
     let half = |n: usize| (n as u16).to_le_bytes();
     let [[a, b], [c, d], [e, f]] = [half(size), half(L4), half(SUM)];
     ([NEEDS_CSUM, if size > 0 { TCPV4 } else { 0 }, HEADERS as u8, 0, a, b, c, d, e, f, 0, 0], frame)
@@ -77,6 +76,28 @@ fn frames_are_finished_and_cut() {
         let counts = bench.end();
         assert_eq!(Counts { waits: 0, ..counts }, Counts { sent: 3, segments: 11, connections: 1, ..Default::default() });
     }
+}
+
+/// A guest that goes while the segments of its frame wait for room: all of them leave, and the next guest's frames behind them.
+#[test]
+fn segments_of_a_guest_that_has_gone_leave() {
+    let mut bench = Bench::new(Body::Gateware, 1, &[OURS]);
+    let mut front = Front::start(&bench.socket, PLAIN | CSUM | TSO, 16);
+    let whole = bytes(15_000);
+    let (header, long) = unfinished(&whole, 1448);
+    front.send(0, &header, &long);
+    front.kick(TX);
+    assert_eq!(front.used(TX), (0, 0));
+    drop(front);
+    let came: Vec<u8> = (0..11).flat_map(|_| judged(&bench.heard()).0).collect();
+    assert!(came == whole);
+    let mut front = Front::start(&bench.socket, PLAIN, 16);
+    front.send(0, &[0; HEADER], &segment(&bytes(40)));
+    front.kick(TX);
+    assert_eq!(judged(&bench.heard()).0, bytes(40));
+    let counts = bench.end();
+    assert!(counts.waits > 0, "{counts:?}");
+    assert_eq!(Counts { waits: 0, ..counts }, Counts { sent: 2, segments: 11, connections: 2, ..Default::default() });
 }
 
 /// What the frame does not bear out, what was not agreed on, and segments that no card carries, go back.

@@ -1,139 +1,49 @@
-//! Frames and their fates against the golden model, with gaps, while the next generation's tables are written and switched to.
-use super::model::{Egress, Fate};
-use super::{Flows, STATS};
-use crate::msg::{Network, SentBy};
-use crate::stream::bypass::tests::Past;
-use crate::stream::bypass::LG_SILENCE;
-use crate::switch::key::tests::any_frame;
-use crate::switch::local::{Leaving, Told, Used};
-use crate::switch::program::EGRESS;
-use crate::switch::testing::{any_action, any_mask, homed, words};
-use crate::tb::{Fields, Rng, Tb};
-use ferric_abi::codes::SwitchCause;
-use ferric_abi::context::FlowPortCtx;
-use ferric_abi::csr::FUNCTION_PORTS;
-use ferric_abi::switch::station;
-use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
-use ferric_abi::switch::ternary::{say, sources, Said, Source};
-use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord, Verdict};
-use ferric_abi::wire::ethertype;
-use ferric_driver::switch::place::{Entry, Table};
-use ferric_driver::switch::rules::{self, Rules};
-use ferric_model::switch::counters::FlowCounters;
-use ferric_model::switch::decide::Facts;
-use ferric_model::switch::key::{key, masked, Origin};
-use ferric_model::switch::layers::{parse, Deep, Layers, WINDOW};
-use ferric_model::switch::tables::{MissAction, Port, PortKind, Rule, Station, Tables};
-use std::collections::{BTreeMap, VecDeque};
+//! The block, the model's state, and what is on its way in both.
+use super::frames::*;
+use super::*;
 
-/// Functions.
-const NF: u16 = 4;
-/// log2 of the lines of a way, and groups of rules.
-const LG: usize = 6;
-const G: usize = 2;
-/// Actions of a generation; two generations take turns in as many lines each.
-const ACTIONS: u64 = 24;
-const ENTRIES: usize = 60;
-const RULES: usize = 8;
-const STATIONS: usize = 40;
-/// A domain that is flooded: that of function 2's tunnel.
-const FLOODED: u16 = 3;
-/// Frames that come again and again.
-const POOL: usize = 100;
-/// A frame's port is looked at in the second cycle behind the beat that completes its window.
-const ASKED: u64 = 2;
-/// Cycles in which a frame that is about to leave gets its answer.
-const ANSWERED: u64 = 13;
-/// Cycles in which everything that came has left.
-const DRAIN: u64 = 120;
-
-/// Cycles of silence after which frames go past, if they may.
-const SILENCE: u64 = (1 << LG_SILENCE) + 10;
-
-/// Where a frame comes from: what goes with it, and which function of this card has sent it, with the number of that one's network.
-#[derive(Clone, Copy, Debug)]
-struct Whence {
-    network: (bool, u16),
-    sender: Option<(u16, u16)>,
-}
-
-/// A frame, whether the MAC finds it bad, and where it comes from.
-#[derive(Clone, Debug)]
-struct Came {
-    frame: Vec<u8>,
-    bad: bool,
-    whence: Whence,
-}
-
-/// A frame behind the block: its bytes, whether it is bad, and whose it is.
-type Gone = (Vec<u8>, bool, (bool, u16));
-
-fn off_the_wire(tunnel: bool, function: u16) -> Whence {
-    Whence { network: (tunnel, function), sender: None }
-}
-
-fn any_whence(rng: &mut Rng) -> Whence {
-    let network = match rng.below(6) {
-        0..2 => (false, 0),
-        2 => (false, 0xfff),
-        _ => (true, rng.below(u64::from(NF)) as u16),
-    };
-    let function = rng.below(u64::from(NF)) as u16;
-    Whence { network, sender: rng.percent(30).then(|| (function, if network.0 { rng.below(u64::from(NF)) as u16 } else { 0 })) }
-}
-
-fn origin(whence: Whence) -> Origin {
-    Origin::received(whence.network.0, whence.network.1, whence.sender)
-}
-
-/// A frame that is about to leave: its bytes, the function that sends it, and the number of its network if that has a tunnel.
-type Leaver = (Vec<u8>, u16, Option<u16>);
-
-/// What is said of one: its function, whether it does not leave, what counts, and the flow that does.
-type Answer = (u16, bool, Option<&'static str>, Option<u16>);
-
-struct Bench<const W: usize, const K: usize> {
-    tb: Tb,
+pub struct Bench<const W: usize, const K: usize> {
+    pub tb: Tb,
     /// Frames that are about to leave, the first of which is offered, and the answers that are due.
-    leavers: VecDeque<Leaver>,
-    answers: VecDeque<(u64, Answer)>,
-    told: BTreeMap<&'static str, u64>,
+    pub leavers: VecDeque<Leaver>,
+    pub answers: VecDeque<(u64, Answer)>,
+    pub told: BTreeMap<&'static str, u64>,
     /// Of these, those that flows are to count, the first of which is offered; and those that nobody has judged.
-    uses_out: VecDeque<(u16, u64)>,
-    unasked: u64,
+    pub uses_out: VecDeque<(u16, u64)>,
+    pub unasked: u64,
     /// Of a hundred cycles, those in which another one comes.
-    leaving: u32,
-    gaps: u32,
-    beats: VecDeque<(Vec<u8>, bool, Came, usize)>,
-    cycles: u64,
-    port: FlowPortCtx,
+    pub leaving: u32,
+    pub gaps: u32,
+    pub beats: VecDeque<(Vec<u8>, bool, Came, usize)>,
+    pub cycles: u64,
+    pub port: FlowPortCtx,
     /// Which frames go past the block, whether it was allowed to lead them by in the cycle before, and whether it showed a beat then.
-    past: Past,
-    was_off: bool,
-    showed: bool,
-    by: u64,
+    pub past: Past,
+    pub was_off: bool,
+    pub showed: bool,
+    pub by: u64,
     /// Frames whose windows are complete, by the cycle in which they are judged.
-    judged: VecDeque<(u64, Came)>,
-    expected: VecDeque<Gone>,
-    out: Vec<u8>,
-    stat: BTreeMap<&'static str, u64>,
-    counts: BTreeMap<&'static str, u64>,
+    pub judged: VecDeque<(u64, Came)>,
+    pub expected: VecDeque<Gone>,
+    pub out: Vec<u8>,
+    pub stat: BTreeMap<&'static str, u64>,
+    pub counts: BTreeMap<&'static str, u64>,
     /// What flows have counted, by the line of their action; and how many frames that was in all.
-    flows: BTreeMap<u16, FlowCounters>,
-    uses: u64,
+    pub flows: BTreeMap<u16, FlowCounters>,
+    pub uses: u64,
     /// Commands that the exact table's lines have got, by way and line.
-    lines: BTreeMap<(u8, u32), FlowCommand>,
-    tables: Tables,
-    placement: Table<{ KEY_BITS }, 64>,
-    homes: Table<{ station::KEY_BITS }, 64>,
-    rules: Rules,
-    whole: BTreeMap<usize, Rule>,
-    writes: VecDeque<FlowCommand>,
-    pool: Vec<Vec<u8>>,
+    pub lines: BTreeMap<(u8, u32), FlowCommand>,
+    pub tables: Tables,
+    pub placement: Table<{ KEY_BITS }, 64>,
+    pub homes: Table<{ station::KEY_BITS }, 64>,
+    pub rules: Rules,
+    pub whole: BTreeMap<usize, Rule>,
+    pub writes: VecDeque<FlowCommand>,
+    pub pool: Vec<Vec<u8>>,
 }
 
 impl<const W: usize, const K: usize> Bench<W, K> {
-    fn new(gaps: u32, seed: u64) -> Self {
+    pub fn new(gaps: u32, seed: u64) -> Self {
         let mut tb = Tb::with_seed(&format!("flows{W}"), Flows::<W, K, { NF as usize }, LG, G>::default(), seed);
         let pool = (0..POOL).map(|n| any(tb.rng(), n)).collect();
         Bench {
@@ -170,21 +80,21 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
     }
 
-    fn push(&mut self, came: Came) {
+    pub fn push(&mut self, came: Came) {
         let last = came.frame.len().div_ceil(K) - 1;
         for (n, bytes) in came.frame.chunks(K).enumerate() {
             self.beats.push_back((bytes.to_vec(), n == last, came.clone(), n * K + bytes.len()));
         }
     }
 
-    fn push_any(&mut self) {
+    pub fn push_any(&mut self) {
         let rng = self.tb.rng();
         let frame = self.pool[rng.below(POOL as u64) as usize].clone();
         let came = Came { frame, bad: rng.percent(10), whence: any_whence(rng) };
         self.push(came);
     }
 
-    fn cycle(&mut self) {
+    pub fn cycle(&mut self) {
         self.cycles += 1;
         let gap = self.gaps > 0 && self.tb.rng().percent(self.gaps);
         let beat = if gap { None } else { self.beats.pop_front() };
@@ -252,7 +162,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// Offers the first frame that is about to leave, and the first that flows are to count.
-    fn leave(&mut self) {
+    pub fn leave(&mut self) {
         let leaving = self.leaving;
         let rng = self.tb.rng();
         if self.leavers.len() < 3 && rng.percent(leaving) {
@@ -279,7 +189,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// The first of them is asked about in this cycle: what the model says.
-    fn answer(&mut self) {
+    pub fn answer(&mut self) {
         let (frame, function, network) = self.leavers.pop_front().expect("it was offered");
         let answer = if self.port.valid() && self.port.egress() {
             let (verdict, _) = self.verdict(&frame, Origin::received(network.is_some(), 0, Some((function, network.unwrap_or(0)))));
@@ -296,7 +206,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// What was said of those that were asked about.
-    fn told(&mut self) {
+    pub fn told(&mut self) {
         let said = (self.tb.get("told_valid") == 1).then(|| {
             let told = self.tb.get_wide("told");
             let [function, drops, judged, place, count, flow] = ["function", "drops", "judged", "place", "count", "flow"].map(|name| Fields::of::<Told>().get(&told, name) as u16);
@@ -309,7 +219,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
     }
 
-    fn hear(&mut self) {
+    pub fn hear(&mut self) {
         self.showed = self.tb.get("m$valid") == 1;
         if !self.showed {
             return;
@@ -328,12 +238,12 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
     }
 
-    fn count(&mut self, name: &'static str) {
+    pub fn count(&mut self, name: &'static str) {
         *self.counts.entry(name).or_default() += 1;
     }
 
     /// The tables' verdict on what the block sees of a frame, as they are in this cycle; and whether it is RoCE.
-    fn verdict(&mut self, frame: &[u8], origin: Origin) -> (Verdict, bool) {
+    pub fn verdict(&mut self, frame: &[u8], origin: Origin) -> (Verdict, bool) {
         let miss = if self.port.drop_miss() { MissAction::Drop } else { MissAction::Exception };
         let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, bridge: self.port.bridge(), ..Default::default() };
         self.tables.generation = self.port.generation();
@@ -347,7 +257,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// What the model says about a frame whose window was there in a cycle with this port and these tables.
-    fn judge(&mut self, came: &Came) {
+    pub fn judge(&mut self, came: &Came) {
         let Came { frame, bad, whence } = came;
         if !self.port.valid() {
             return self.expected.push_back((frame.clone(), *bad, whence.network));
@@ -376,7 +286,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
     }
 
-    fn drain(&mut self) {
+    pub fn drain(&mut self) {
         let leaving = std::mem::take(&mut self.leaving);
         while !self.beats.is_empty() {
             self.cycle();
@@ -390,7 +300,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// The answer to a command that reads.
-    fn read(&mut self, command: FlowCommand) -> [u8; table::ANSWER_BYTES] {
+    pub fn read(&mut self, command: FlowCommand) -> [u8; table::ANSWER_BYTES] {
         self.writes.push_back(command);
         while !self.writes.is_empty() || self.tb.get("busy") == 1 {
             self.cycle();
@@ -400,7 +310,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// What flows have counted, which some forget with that, and what stands in lines of the exact table.
-    fn read_back(&mut self) {
+    pub fn read_back(&mut self) {
         for line in 0..1 << LG {
             let zero = self.tb.rng().percent(20);
             let answer = self.read(table::count(line, zero));
@@ -420,7 +330,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// The next generation's tables.
-    fn prepare(&mut self, next: u8) {
+    pub fn prepare(&mut self, next: u8) {
         let inbound = &mut self.tables.inbound;
         let old: Vec<_> = inbound.exact.keys().filter(|(_, generation)| *generation == next).copied().collect();
         for (key, generation) in old {
@@ -463,7 +373,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         self.prepare_stations(next);
     }
 
-    fn prepare_stations(&mut self, next: u8) {
+    pub fn prepare_stations(&mut self, next: u8) {
         let old: Vec<_> = self.tables.inbound.fdb.keys().filter(|(_, _, generation)| *generation == next).copied().collect();
         for (domain, mac, generation) in old {
             self.tables.inbound.fdb.remove(&(domain, mac, generation));
@@ -488,7 +398,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
     }
 
-    fn prepare_rules(&mut self, next: u8, first: u64) {
+    pub fn prepare_rules(&mut self, next: u8, first: u64) {
         let old: Vec<usize> = self.whole.iter().filter(|(_, rule)| rule.generation == next).map(|(number, _)| *number).collect();
         for number in old {
             self.whole.remove(&number);
@@ -516,7 +426,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     /// Lets the tables be written while frames of the old generation pass.
-    fn write_all(&mut self, traffic: bool) {
+    pub fn write_all(&mut self, traffic: bool) {
         while !self.writes.is_empty() {
             if traffic && self.beats.len() < 20 {
                 self.push_any();
@@ -524,195 +434,4 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             self.cycle();
         }
     }
-}
-
-/// What the block sees of a frame, and that it is cut: of one that is longer than the window that is known when it ends.
-pub(in crate::switch) fn seen(frame: &[u8]) -> (Result<Layers, Deep>, bool) {
-    match parse(frame) {
-        Err(Deep::Truncated) if frame.len() > WINDOW => (parse(&[frame, &[0; 70_000]].concat()), true),
-        layers => (layers, false),
-    }
-}
-
-/// Any frame, of any length up to one far longer than what the block holds, or a packet that may be RoCE; some are cut behind the window.
-fn any(rng: &mut Rng, n: usize) -> Vec<u8> {
-    let mut frame = match n % 4 {
-        0 => roce(rng),
-        _ => any_frame(rng),
-    };
-    if frame.is_empty() {
-        frame.push(0);
-    }
-    match n % 10 {
-        0 => frame.resize(frame.len().max(60) + rng.below(3000) as usize, 0xa5),
-        1 if frame.len() > 14 + 2 => {
-            // An IPv4 packet that says that it is longer than it is.
-            frame.resize(130 + rng.below(400) as usize, 0x5a);
-            frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
-            let says = frame.len() as u16 - 14 + rng.below(3) as u16;
-            frame[16..18].copy_from_slice(&says.to_be_bytes());
-            frame[20..22].fill(0);
-        }
-        2 => frame.resize(60, 0),
-        _ => {}
-    }
-    frame
-}
-
-/// UDP over IPv4 to RoCE's port.
-fn roce(rng: &mut Rng) -> Vec<u8> {
-    let length = 16 + rng.below(200) as usize;
-    let payload = rng.bytes(length);
-    let mut frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, rng.below(4) as u8, 8, 0, 0x45, 0][..], &(28 + payload.len() as u16).to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
-    frame.extend([10, 0, 0, 1, 10, 0, 0, rng.below(4) as u8, 0xc0, rng.below(4) as u8, 0x12, 0xb7]);
-    frame.extend((8 + payload.len() as u16).to_be_bytes());
-    frame.extend([0, 0]);
-    frame.extend(payload);
-    frame
-}
-
-/// Half of the actions are plain ones to a function or a port that is none; the others are any.
-fn action(rng: &mut Rng) -> Action {
-    match rng.below(4) {
-        0 if rng.percent(50) => Action::default().with_kind(1 + rng.below(2) as u8).with_number(1).with_count(rng.percent(80)).with_write_dscp(rng.percent(25)),
-        0..2 => Action::default().with_kind(1).with_number(rng.range(6, 13) as u16).with_count(rng.percent(80)),
-        2 => Action::default().with_kind([0, 0, 0, 0, 1, 2, 3, 4][rng.below(8) as usize]).with_count(rng.percent(80)).with_no_roce(rng.percent(50)).with_number(9),
-        _ => any_action(rng),
-    }
-}
-
-/// Under which of [`EGRESS`] a frame that is about to leave counts.
-fn place(fate: Egress) -> usize {
-    let name = match fate {
-        Egress::Leaves => "left",
-        Egress::Deep => "deep",
-        Egress::Software => "software",
-        Egress::Unable => "unable",
-        Egress::Drop(cause) => dropped(cause),
-    };
-    EGRESS.iter().position(|n| *n == name).expect("it is counted")
-}
-
-fn dropped(cause: SwitchCause) -> &'static str {
-    use SwitchCause::*;
-    match cause {
-        Acl => "acl",
-        Miss => "miss",
-        NoRuleRoom => "no_rule_room",
-        RoceDenied => "roce_denied",
-        PortDown => "port_down",
-        ExceptionNoQueue => "exception_no_queue",
-        other => panic!("{other:?}"),
-    }
-}
-
-fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
-    let mut b = Bench::<W, K>::new(gaps, 11 + u64::from(gaps));
-    // Off: every frame passes as it came.
-    (0..50).for_each(|_| b.push_any());
-    b.drain();
-    assert!(b.stat.is_empty());
-    b.tables.inbound.floods.insert(FLOODED, 77);
-    b.writes.push_back(table::flood(FLOODED, Some(77)));
-    b.write_all(false);
-    b.leaving = 40;
-    for round in 0..rounds {
-        let next = (round + 1) & 3;
-        b.prepare(next);
-        b.write_all(true);
-        // In the middle of frames: each is of one generation.
-        b.port = FlowPortCtx::default().with_valid(true).with_drop_miss(round % 2 == 0).with_class(round / 4).with_generation(next).with_bridge(round % 3 != 0);
-        for class in 0..8 {
-            (0..60).for_each(|_| b.push_any());
-            while b.beats.len() > 30 {
-                b.cycle();
-            }
-            b.port = b.port.with_class(class & 3).with_egress(class != 5);
-        }
-        // Off in the middle of frames; then silence, after which frames go past until the next generation decides, in the middle of frames again.
-        b.port = FlowPortCtx::default().with_egress(round % 2 == 0);
-        (0..20).for_each(|_| b.push_any());
-        b.drain();
-        (0..SILENCE).for_each(|_| b.cycle());
-        (0..40).for_each(|_| b.push_any());
-        while b.beats.len() > 20 {
-            b.cycle();
-        }
-    }
-    b.port = FlowPortCtx::default();
-    (0..50).for_each(|_| b.push_any());
-    b.drain();
-    assert!(b.by > 20 * u64::from(rounds), "{} frames went past", b.by);
-    assert!(b.uses > 40, "{}", b.uses);
-    assert!(b.unasked > 50 && EGRESS.iter().all(|name| b.told.get(name).is_some_and(|n| *n > 1)), "{} {:?}", b.unasked, b.told);
-    for name in STATS {
-        assert!(b.stat.get(name).is_some_and(|n| *n > 0), "{name}: {:?}", b.stat);
-    }
-}
-
-#[test]
-fn fates_are_the_models_w512() {
-    generations::<512, 64>(10, 30);
-    generations::<512, 64>(10, 0);
-}
-
-#[test]
-fn fates_are_the_models_w64() {
-    generations::<64, 8>(8, 30);
-    generations::<64, 8>(8, 0);
-}
-
-/// Frames of one size back to back, in every cycle: none is lost, however short they are.
-fn back_to_back<const W: usize, const K: usize>(lengths: &[usize]) {
-    let mut b = Bench::<W, K>::new(0, 5);
-    b.port = FlowPortCtx::default().with_valid(true);
-    for length in lengths {
-        for n in 0..400 {
-            let mut frame = b.tb.rng().bytes(*length);
-            // A tag of priorities that differ, and else nothing that is known.
-            frame.iter_mut().skip(12).zip([0x81, 0, n as u8, 0, 0x88, 0xb5]).for_each(|(byte, to)| *byte = to);
-            b.push(Came { frame, bad: false, whence: off_the_wire(false, 0) });
-        }
-        b.drain();
-    }
-    // A window that took its time, and then short frames in every cycle.
-    for _ in 0..20 {
-        let frame = b.tb.rng().bytes(128);
-        b.push(Came { frame, bad: false, whence: off_the_wire(true, 2) });
-        b.gaps = 80;
-        (0..100).for_each(|_| b.cycle());
-        b.gaps = 0;
-        (0..200).for_each(|n| b.push(Came { frame: vec![n as u8; 1 + n % K], bad: false, whence: off_the_wire(true, 1) }));
-        b.drain();
-    }
-    assert_eq!(b.stat.keys().copied().collect::<Vec<_>>(), ["software"]);
-}
-
-#[test]
-fn short_frames_in_every_cycle() {
-    back_to_back::<512, 64>(&[60, 64, 65, 128, 129, 1]);
-    back_to_back::<64, 8>(&[60, 64, 8, 1, 9, 128, 136]);
-}
-
-/// From the last beat in to the last beat out, of a frame that ends with its window.
-fn latency<const W: usize, const K: usize>(length: usize, decides: bool) -> u64 {
-    let mut b = Bench::<W, K>::new(0, 3);
-    let beats = length.div_ceil(K) as u64;
-    b.port = FlowPortCtx::default().with_valid(decides);
-    (0..SILENCE).for_each(|_| b.cycle());
-    b.push(Came { frame: vec![7; length], bad: false, whence: off_the_wire(false, 0) });
-    let out = (1..).find(|_| {
-        b.cycle();
-        b.tb.get("m$valid") & b.tb.get("m$last") == 1
-    });
-    out.expect("it comes out") - beats
-}
-
-#[test]
-fn a_frame_waits_for_its_verdict() {
-    assert_eq!([latency::<512, 64>(60, true), latency::<512, 64>(128, true)], [17, 18]);
-    // The beats leave one by one.
-    assert_eq!([latency::<64, 8>(60, true), latency::<64, 8>(128, true)], [24, 32]);
-    // Nobody decides: a register.
-    assert_eq!([latency::<512, 64>(60, false), latency::<64, 8>(128, false)], [0, 0]);
 }
