@@ -379,7 +379,7 @@ fn three_lives_with_traffic_under_way_w512() {
 /// A peer that is taken away in the middle of traffic: when the command is done all messages to it have ended, and those to another peer go on. When it is a peer again it works at once.
 #[test]
 fn a_peer_that_is_taken_away_ends_at_once() {
-    const COUNT: u32 = 6;
+    const COUNT: u32 = 8;
     const LEN: usize = 9000;
     let mut street = street(64, Faults::default(), SHORT_TICK);
     let open = Access { remote_write: true, ..Access::LOCAL_WRITE };
@@ -397,11 +397,12 @@ fn a_peer_that_is_taken_away_ends_at_once() {
         street.write(0, (tag % 2) as u16, tag, LEN, &own[0], &theirs[1]);
     }
     street.write(1, 0, 100, LEN, &theirs[0], &own[1]);
-    street.run(4000);
+    // With the first that ends the others are under way, in whatever order the card has taken them.
+    let mut ends = vec![street.end(0)];
     street.hosts[0].ctx.clear_uet_peer(0).unwrap();
-    let mut ends: Vec<UetEnd> = std::iter::from_fn(|| street.hosts[0].ends.poll()).collect();
+    ends.extend(std::iter::from_fn(|| street.hosts[0].ends.poll()));
     let gone = ends.iter().filter(|end| end.why == 4).count();
-    assert!(gone > 2 && ends.iter().filter(|end| end.tag % 2 == 0).count() == COUNT as usize, "{ends:?}");
+    assert!(gone > 0 && ends.iter().filter(|end| end.tag % 2 == 0).count() == COUNT as usize, "{ends:?}");
     ends.extend((ends.len()..2 * COUNT as usize).map(|_| street.end(0)));
     ends.sort_by_key(|end| end.tag);
     assert_eq!(ends.iter().map(|end| end.tag).collect::<Vec<_>>(), (0..2 * COUNT).collect::<Vec<_>>());
