@@ -9,7 +9,7 @@ pub const WRITE: u8 = 1;
 /// [`FlowCommand::opcode`]: the line does not count any more.
 pub const CLEAR: u8 = 2;
 
-/// [`FlowCommand::opcode`]: the line is read, of every table but [`ROW`], into line `FLOW_ANSWER` of `space::FLOW`: see [`standing`].
+/// [`FlowCommand::opcode`]: the line is read, of every table but [`ROW`] and [`REWRITE`], into line `FLOW_ANSWER` of `space::FLOW`: see [`standing`].
 pub const READ: u8 = 3;
 
 /// [`FlowCommand::table`]: masks over the key. Lines: see [`profile_line`].
@@ -39,6 +39,10 @@ pub const SENDER: u8 = 9;
 /// [`FlowCommand::table`]: IP addresses that functions may send from, four ways. The record is a key ([`super::bind::key`]).
 pub const BIND: u8 = 10;
 
+/// [`FlowCommand::table`]: the MAC addresses that actions give frames. Lines: those of [`Action::rewrite`], 1 to [`rewrites`] - 1. The record is the destination's address and the source's, as on the wire. A line is
+/// written, and neither cleared nor read; an action leads to it no sooner than that.
+pub const REWRITE: u8 = 11;
+
 /// Bits of a key, and of a mask.
 pub const KEY_BITS: usize = 8 * FlowKey::BYTES;
 /// Bits of the number of an action line in an entry.
@@ -62,6 +66,14 @@ pub const fn answer_bytes(table: u8) -> usize {
 }
 /// Bits of an [`Action`] that mean something.
 pub const ACTION_BITS: usize = 88;
+/// Bits of a line of [`REWRITE`].
+pub const REWRITE_BITS: usize = 96;
+/// log2 of the most lines of [`REWRITE`].
+pub const MOST_REWRITES: u32 = 9;
+/// Lines of [`REWRITE`] beside tables whose ways have 2^`lg` lines; line 0 is never used.
+pub const fn rewrites(lg: u32) -> u32 {
+    1 << if lg < MOST_REWRITES { lg } else { MOST_REWRITES }
+}
 /// Bits of a profile's number: generation, port class, packet class, two each.
 pub const PROFILE_LINE_BITS: usize = 6;
 
@@ -163,6 +175,11 @@ pub fn standing(read: &FlowCommand, answer: &[u8; ANSWER_BYTES]) -> Option<FlowC
 /// Sets an action; `None`: an entry that leads to it drops its frames (`SwitchCause::NoRuleRoom`).
 pub fn action(line: u32, action: Option<&Action>) -> FlowCommand {
     command(ACTION, line, action.map(|action| &action.0[..]))
+}
+
+/// Sets a line of MAC addresses, destination and source.
+pub fn rewrite(line: u16, macs: [[u8; 6]; 2]) -> FlowCommand {
+    command(REWRITE, line.into(), Some(macs.as_flattened()))
 }
 
 /// Sets a line of a way of the table of stations: a key, what it leads to, its generation. `None`: nothing stands there.

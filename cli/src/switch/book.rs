@@ -6,7 +6,7 @@ use ferric_abi::wire::ethertype;
 use ferric_driver::types::Mac;
 use ferric_driver::TunnelConfig;
 use ferric_model::switch::decide::orders;
-use ferric_model::switch::fate::{changes, Egress};
+use ferric_model::switch::fate::{beyond, changes, Egress};
 use ferric_model::switch::flow::parse::Ports;
 use ferric_model::switch::flow::{Field, Flow};
 use ferric_model::switch::install::{Compiled, NotOffloaded, TunnelPort};
@@ -31,7 +31,7 @@ pub enum Refusal {
     #[error("{0}")]
     Tables(#[from] NotOffloaded),
     /// The card does not do what the actions say.
-    #[error("the card neither changes frames nor copies them, nor sends them out again")]
+    #[error("the card does not do what the actions say: it sends a frame to one function, out of one to the wire unchanged, or drops it; for a function it sets MAC addresses, the tag, DSCP and the time to live")]
     Unable,
     /// No function has this tunnel.
     #[error("no function has a tunnel with this tun_id and these addresses: ferric switch tunnel set")]
@@ -57,8 +57,10 @@ pub struct Line {
     pub key: FlowKey,
     /// Those of them that count.
     pub mask: FlowKey,
-    /// What is done.
+    /// What is done; the line of MAC addresses that it names is that of `macs`, which the card chooses.
     pub action: Action,
+    /// MAC addresses, destination and source, that the frame gets.
+    pub macs: Option<[[u8; 6]; 2]>,
     /// Packet class that it is about; `None`: more than one, and only a wildcard rule can say it.
     pub class: Option<u8>,
     /// It is about IPv6 packets.
@@ -166,7 +168,8 @@ impl Book {
     pub fn compile(&self, flow: &Flow) -> Result<Line, Refusal> {
         let from = self.tunnel_of(flow)?;
         let tunnels: &[TunnelPort] = if from.is_some() { &TUNNELS } else { &[] };
-        let Compiled { inbound, mut key, mut mask, action, profile } = self.model(from).compile(flow, tunnels)?;
+        let mut model = self.model(from);
+        let Compiled { inbound, mut key, mut mask, action, profile } = model.compile(flow, tunnels)?;
         if !inbound {
             // A function's frames of the network that it is in now: with another tunnel they would be the next network's.
             let function = u16::from(key.in_port()).wrapping_sub(FUNCTION_PORTS as u16);
@@ -175,13 +178,16 @@ impl Book {
         let (number, ordered) = (u32::from(action.number()), orders(Verdict::default(), &action));
         match action.kind() {
             destination::PORT if !(FUNCTION_PORTS..FUNCTION_PORTS + u32::from(self.functions)).contains(&number) => return Err(Refusal::Port(number)),
-            destination::DROP | destination::PORT | destination::EXCEPTION if !changes(&ordered) => {}
+            destination::PORT if !beyond(&ordered) => {}
+            destination::DROP | destination::EXCEPTION if !changes(&ordered) => {}
             // What a function sends by the wire, if the tables are asked about that.
             destination::UPLINK if !inbound && Egress::of(&ordered) == Egress::Leaves => {}
             _ => return Err(Refusal::Unable),
         }
         let v6 = key.ethertype() == ethertype::IPV6;
-        Ok(Line { key: masked(&key, &mask), mask, action, class: profile.map(|p| (p % CLASSES) as u8), v6 })
+        let bytes = |mac: u64| std::array::from_fn(|n| mac.to_be_bytes()[n + 2]);
+        let macs = model.tables.rewrites.get(usize::from(action.rewrite())).filter(|_| action.rewrite() != 0).map(|(dst, src)| [bytes(*dst), bytes(*src)]);
+        Ok(Line { key: masked(&key, &mask), mask, action: action.with_rewrite(0), macs, class: profile.map(|p| (p % CLASSES) as u8), v6 })
     }
 
     /// A new flow and its number, which is not taken yet.

@@ -73,8 +73,9 @@ impl Card {
         let masks: [Option<FlowKey>; CLASSES] = std::array::from_fn(|class| commonest(book, class as u8));
         let mut exact = Vec::new();
         for entry in book.flows.values() {
-            let Line { key, mask, action, class, v6 } = entry.line;
+            let Line { key, mask, action, macs, class, v6 } = entry.line;
             let place = set.actions.len();
+            set.macs.extend(macs.map(|macs| (place, macs.map(Mac))));
             set.actions.push(action);
             let class = class.filter(|class| masks[usize::from(*class)] == Some(mask));
             match class {
@@ -136,7 +137,8 @@ impl Card {
         let class = line.class.filter(|class| self.masks[usize::from(*class)].is_none_or(|(mask, _)| mask == line.mask));
         let tables = self.tables()?;
         let action = *tables.free_actions().first().ok_or(Error::Exhausted("lines for actions"))?;
-        tables.set_action(&ctx, action, Some(&line.action))?;
+        let macs = line.macs.map(|macs| tables.rewrite(&ctx, macs.map(Mac))).transpose()?.unwrap_or(0);
+        tables.set_action(&ctx, action, Some(&line.action.with_rewrite(macs)))?;
         let placed = self.place(generation, class, line, action);
         match placed {
             Ok(at) => {

@@ -1,7 +1,7 @@
 //! What the book says of flows, without a card.
 use super::book::{id, ufid, Book, Refusal};
 use super::trace;
-use ferric_abi::switch::destination;
+use ferric_abi::switch::{destination, tag_op};
 use ferric_driver::switch::FlowPort;
 use ferric_driver::types::Mac;
 use ferric_driver::TunnelConfig;
@@ -45,6 +45,22 @@ fn flows_are_lines_of_the_card() {
     let joined = joined.compile(&parse::flow("in_port(f2),eth_type(0x0800)", "f1", &joined.names()).unwrap()).unwrap();
     assert_eq!(joined.key.domain(), 2, "the network is called by the function that it has joined");
     assert!(compile("in_port(1),eth_type(0x86dd),ipv6(proto=6)", "8").unwrap().v6);
+}
+
+/// What a flow sets in frames for a function; MAC addresses have no line yet.
+#[test]
+fn changes_are_part_of_the_action() {
+    let routed =
+        compile("in_port(f1),eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02),eth_type(0x0800),ipv4(ttl=64,frag=no)", "set(eth(src=02:00:00:00:00:0a,dst=02:00:00:00:00:0b)),set(ipv4(ttl=63)),f2");
+    let routed = routed.unwrap();
+    assert_eq!(routed.macs, Some([[2, 0, 0, 0, 0, 0xb], [2, 0, 0, 0, 0, 0xa]]));
+    assert_eq!((routed.action.rewrite(), routed.action.dec_ttl(), routed.action.kind(), routed.action.number()), (0, true, destination::PORT, 10));
+    let tagged = compile("in_port(uplink),eth_type(0x8100),vlan(vid=7,pcp=1),encap(eth_type(0x0800))", "pop_vlan,push_vlan(vid=9,pcp=1),f1").unwrap();
+    assert_eq!((tagged.macs, tagged.action.tag_op(), tagged.action.tag() & 0xfff), (None, tag_op::SET, 9));
+    let marked = compile("in_port(uplink),eth_type(0x0800),ipv4(tos=0/0xfc,frag=no)", "set(ipv4(tos=0x28/0xfc)),f1").unwrap();
+    assert_eq!((marked.action.write_dscp(), marked.action.dscp()), (true, 10));
+    // Out by the wire nothing changes.
+    assert_eq!(compile("in_port(f1),eth_type(0x0800),ipv4(tos=0/0xfc,frag=no)", "set(ipv4(tos=0x28/0xfc)),uplink").unwrap_err(), Refusal::Unable);
 }
 
 #[test]

@@ -2,10 +2,11 @@
 use super::book::{domain, ufid, Book, UPLINK, VXLAN};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::switch::table::{rewrites, MOST_REWRITES};
 use ferric_abi::switch::FlowKey;
 use ferric_driver::switch::FlowPort;
 use ferric_model::switch::decide::Facts;
-use ferric_model::switch::fate::{Egress, Fate};
+use ferric_model::switch::fate::{changes, Egress, Fate};
 use ferric_model::switch::flow::steps_text;
 use ferric_model::switch::install::Room;
 use ferric_model::switch::key::{key, Origin};
@@ -141,7 +142,8 @@ fn decide(book: &Book, switch: &mut Switch, port: &FlowPort, layers: &Layers, or
         Found::Station(_) | Found::Nothing => say(if port.bridge { "no flow and no station knows it" } else { "no flow knows it" }.into()),
     }
     let verdict = switch.tables.decide(&key, &facts, &own);
-    say(match Fate::of(&verdict, facts.roce, book.functions) {
+    say(match Fate::of(&verdict, facts.roce, book.functions, rewrites(MOST_REWRITES)) {
+        Fate::Function(function) if changes(&verdict) => format!("to function {function}, with what the actions set"),
         Fate::Function(function) => format!("to function {function}"),
         Fate::Software { unable: true } => "to software: the card does not do what the actions say".into(),
         Fate::Software { unable: false } => match SwitchCause::from_u8(verdict.cause()) {

@@ -8,6 +8,7 @@
 
 use super::bound::Senders;
 use super::ledger::{steps, Ledger, Step, Tell};
+use super::macs::Macs;
 use super::place::{Entry, Table, Write};
 use super::port::{generation, number, FlowPort, Sets, CLASSES};
 use super::rules::{Rule, Rules};
@@ -58,6 +59,7 @@ pub struct FlowTables {
     pub(super) senders: Senders,
     pub(super) ledger: Ledger,
     pub(super) sets: Sets,
+    pub(super) macs: Macs,
 }
 
 impl FlowTables {
@@ -83,6 +85,7 @@ impl FlowTables {
             senders: Senders::new(addresses),
             ledger: Ledger::default(),
             sets: Sets::default(),
+            macs: Macs::new(table::rewrites(lg)),
         }
     }
 
@@ -96,8 +99,15 @@ impl FlowTables {
         self.rules.room()
     }
 
-    /// Writes an action, or takes one away: an entry that leads there drops its frames then. A frame in the same cycle meets the old one. Errors: no such line; a meter, which the card does not
-    /// have. What else the card cannot carry out (docs/switch.md) sends the frame to software.
+    /// The line of MAC addresses, destination and source, for [`Action::rewrite`]: the one where they stand, or one that no action leads to gets them. It stays as long as an action leads to it, so write that one
+    /// before the next call. Errors: actions lead to all lines.
+    pub fn rewrite(&mut self, context: &Context, macs: [Mac; 2]) -> Result<u16> {
+        let free = self.sets.free(self.lines);
+        self.macs.line(macs, |action| free.binary_search(&action).is_err(), |command| context.write_flow(command))
+    }
+
+    /// Writes an action, or takes one away: an entry that leads there drops its frames then. A frame in the same cycle meets the old one. Errors: no such line; a line of MAC addresses that
+    /// nobody has written ([`FlowTables::rewrite`]); a meter, which the card does not have. What else the card cannot carry out (docs/switch.md) sends the frame to software.
     pub fn set_action(&mut self, context: &Context, line: u16, action: Option<&Action>) -> Result<()> {
         if u32::from(line) >= self.lines {
             return Err(Error::Invalid("the action table has no such line"));
@@ -105,6 +115,7 @@ impl FlowTables {
         if action.is_some_and(|action| action.meter() != 0) {
             return Err(Error::Invalid("the card has no meters: the flow has to stay in software"));
         }
+        self.macs.leads(line, action)?;
         context.write_flow(&table::action(line.into(), action))?;
         self.sets.told(line, action.is_some());
         Ok(())

@@ -7,6 +7,7 @@ mod doubles;
 mod dump;
 pub mod flows;
 mod ledger;
+mod macs;
 pub mod place;
 mod port;
 pub mod rules;

@@ -7,12 +7,15 @@ use crate::error::{Error, Result};
 use crate::types::Mac;
 use ferric_abi::switch::table::{self, profile_line};
 use ferric_abi::switch::{Action, FlowKey};
+use std::collections::BTreeMap;
 
 /// A whole set of rules. What leads to an action names its place in `actions`.
 #[derive(Clone, Debug, Default)]
 pub struct FlowSet {
-    /// Actions.
+    /// Actions. One that changes MAC addresses names no line of them: it has a pair below.
     pub actions: Vec<Action>,
+    /// MAC addresses, destination and source, that actions give frames, by their places.
+    pub macs: BTreeMap<usize, [Mac; 2]>,
     /// Masks of exact entries, by port class and packet class: see [`FlowTables::set_mask`].
     pub masks: Vec<([u8; 2], FlowKey)>,
     /// Exact entries, by the same two: see [`FlowTables::insert`].
@@ -90,12 +93,15 @@ impl FlowTables {
             return Err(Error::Exhausted("wildcard rules for both sets"));
         }
         let line = |action: usize| lines[..set.actions.len()].get(action).copied().ok_or(Error::Invalid("the set has no such action"));
-        for (line, action) in lines.iter().zip(&set.actions) {
+        for (place, (line, action)) in lines.iter().zip(&set.actions).enumerate() {
             if action.meter() != 0 {
                 return Err(Error::Invalid("the card has no meters: the flow has to stay in software"));
             }
+            let macs = set.macs.get(&place).map(|macs| self.rewrite(context, *macs)).transpose()?;
+            let action = macs.map_or(*action, |macs| action.with_rewrite(macs));
+            self.macs.leads(*line, Some(&action))?;
             self.sets.of[usize::from(of)].insert(*line);
-            context.write_flow(&table::action((*line).into(), Some(action)))?;
+            context.write_flow(&table::action((*line).into(), Some(&action)))?;
         }
         for ([port, packet], mask) in &set.masks {
             self.set_mask(context, of, *port, *packet, Some(mask))?;

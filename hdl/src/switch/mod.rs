@@ -3,6 +3,7 @@
 pub mod act;
 pub mod bank;
 pub mod count;
+pub mod edit;
 pub mod entry;
 pub mod fdb;
 pub mod flows;

@@ -5,6 +5,7 @@ use ferric_abi::switch::table::{self, ACTION_BITS};
 use ferric_abi::switch::{Action, FlowCommand, FlowKey};
 use ferric_driver::switch::place::Write;
 use ferric_model::net::sums::{finish, sum};
+use ferric_model::switch::layers::Layers;
 
 const MAC: u64 = 0x0200_0000_0001;
 const VNI: u32 = 0x12_3456;
@@ -114,4 +115,19 @@ pub fn right(frame: &mut [u8], l3: usize) {
         let checksum = finish(sum(0, &frame[l3..l3 + 20]));
         frame[l3 + 10..l3 + 12].copy_from_slice(&checksum.to_be_bytes());
     }
+}
+
+/// The fields of [`super::key::Old`] as the model's parser finds them in a frame.
+pub fn old(layers: &Layers, frame: &[u8]) -> Vec<(&'static str, u128)> {
+    let tags = match layers.l3 {
+        14 => 0,
+        18 => 1,
+        _ => 2,
+    };
+    let Some(ip) = layers.ip() else { return vec![("tags", tags), ("tos", 0), ("ttl", 0), ("v4", 0), ("v6", 0)] };
+    let mut fields = vec![("tags", tags), ("tos", ip.tos.into()), ("ttl", ip.ttl.into()), ("v4", (!ip.v6).into()), ("v6", ip.v6.into())];
+    if !ip.v6 {
+        fields.push(("checksum", u16::from_be_bytes([frame[layers.l3 + 10], frame[layers.l3 + 11]]).into()));
+    }
+    fields
 }

@@ -1,7 +1,32 @@
 //! Changes of a frame that are actions: tags, MAC addresses, time to live, DSCP. Each is for a frame whose headers [`super::layers::parse`] has found.
-use super::layers::Ip;
+use super::layers::{Ip, Layers};
 use crate::net::sums::update;
+use ferric_abi::switch::{tag_op, Verdict};
 use ferric_abi::wire::ethertype;
+
+/// A frame, whose headers these are, with all that a verdict orders of these changes. `None`: it names a line of MAC addresses (destination and source) that is not there.
+pub fn edited(frame: &[u8], layers: &Layers, verdict: &Verdict, rewrites: &[(u64, u64)]) -> Option<Vec<u8>> {
+    let mut frame = frame.to_vec();
+    if let Some(ip) = layers.ip() {
+        if verdict.dec_ttl() {
+            dec_ttl(&mut frame, layers.l3, ip);
+        }
+        if verdict.write_dscp() {
+            set_tos(&mut frame, layers.l3, ip, verdict.dscp() << 2 | ip.tos & 3);
+        }
+    }
+    if verdict.rewrite() != 0 {
+        let (dst, src) = *rewrites.get(usize::from(verdict.rewrite()))?;
+        set_macs(&mut frame, dst, src);
+    }
+    match (verdict.tag_op(), layers.tag) {
+        (tag_op::PUSH, _) => push_tag(&mut frame, verdict.tag()),
+        (tag_op::POP, Some(_)) => pop_tag(&mut frame),
+        (tag_op::SET, Some(_)) => set_tag(&mut frame, verdict.tag()),
+        _ => {}
+    }
+    Some(frame)
+}
 
 /// Puts an 802.1Q tag in front of the first one.
 pub fn push_tag(frame: &mut Vec<u8>, tci: u16) {

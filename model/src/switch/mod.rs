@@ -20,7 +20,7 @@ pub mod wrap;
 use counters::{FlowCounters, PortCounters};
 use decide::Facts;
 use ferric_abi::codes::SwitchCause;
-use ferric_abi::switch::{destination, tag_op, FlowKey, Verdict};
+use ferric_abi::switch::{destination, FlowKey, Verdict};
 use key::Origin;
 use layers::{parse, Layers};
 use outer::{Inner, Stripped};
@@ -181,25 +181,8 @@ impl Switch {
 
     /// The frame with the verdict's changes, and its headers then. `None`: a line that the verdict names is not there.
     fn edited(&self, arrived: &Arrived, verdict: &Verdict) -> Option<(Vec<u8>, Layers)> {
-        let (mut frame, layers) = (arrived.frame.to_vec(), &arrived.layers);
-        if let Some(ip) = layers.ip() {
-            if verdict.dec_ttl() {
-                edit::dec_ttl(&mut frame, layers.l3, ip);
-            }
-            if verdict.write_dscp() {
-                edit::set_tos(&mut frame, layers.l3, ip, verdict.dscp() << 2 | ip.tos & 3);
-            }
-        }
-        if verdict.rewrite() != 0 {
-            let (dst, src) = *self.tables.rewrites.get(usize::from(verdict.rewrite()))?;
-            edit::set_macs(&mut frame, dst, src);
-        }
-        match (verdict.tag_op(), layers.tag) {
-            (tag_op::PUSH, _) => edit::push_tag(&mut frame, verdict.tag()),
-            (tag_op::POP, Some(_)) => edit::pop_tag(&mut frame),
-            (tag_op::SET, Some(_)) => edit::set_tag(&mut frame, verdict.tag()),
-            _ => {}
-        }
+        let layers = &arrived.layers;
+        let frame = edit::edited(arrived.frame, layers, verdict, &self.tables.rewrites)?;
         // A pushed tag may be the third, which the parser does not know; of its headers only the addresses count then, and they are as they were.
         let layers = parse(&frame).unwrap_or(*layers);
         Some((frame, layers))

@@ -1,5 +1,7 @@
 //! Frames that are not RoCE: which set of rules they meet, what actions count of them, and noise.
 use super::*;
+use etherparse::{ip_number, IpHeaders, Ipv4Header, NetSlice, PacketBuilder, SlicedPacket};
+use ferric_abi::switch::tag_op;
 
 /// A promiscuous raw queue pair of function 0 on card 1.
 pub struct Raw {
@@ -22,17 +24,26 @@ impl Raw {
         Raw { cq, qp, memory }
     }
 
-    /// Sender and number of each frame that has come.
-    pub fn heard(&mut self) -> Vec<(u8, u16)> {
+    /// Each frame that has come.
+    fn frames(&mut self) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.cq.poll())
             .map(|c| {
                 assert_eq!((c.status, c.byte_len as usize), (CqeStatus::Success, FRAME));
                 let frame = self.memory.to_vec(c.wr_id as usize * FRAME, FRAME);
-                assert_eq!(frame, numbered(frame[11], u16::from_be_bytes([frame[14], frame[15]])));
                 post(&mut self.qp, &self.memory, c.wr_id);
-                (frame[11], u16::from_be_bytes([frame[14], frame[15]]))
+                frame
             })
             .collect()
+    }
+
+    /// Sender and number of each.
+    pub fn heard(&mut self) -> Vec<(u8, u16)> {
+        let told = |frame: Vec<u8>| {
+            let number = u16::from_be_bytes([frame[14], frame[15]]);
+            assert_eq!(frame, numbered(frame[11], number));
+            (frame[11], number)
+        };
+        self.frames().into_iter().map(told).collect()
     }
 }
 
@@ -140,6 +151,71 @@ fn flows_are_counted_w64() {
 #[test]
 fn flows_are_counted_w512() {
     flows_are_counted(512);
+}
+
+/// A frame that is routed: other MAC addresses, one less to live, another DSCP, another VLAN; one flow after the other, and another pair of addresses in the same lines.
+#[test]
+fn frames_are_changed() {
+    for width in [64, 512] {
+        let mut b = Bench::new(width);
+        let mut raw = Raw::new(&b.pair);
+        let ctx = b.pair.hosts[1].ctx.clone();
+        let station = FlowKey::default().with_dmac(u64::MAX >> 16);
+        b.tables.set_mask(&ctx, 0, 0, V4, Some(&station)).unwrap();
+        let routed = |from: u8, vlan: u16, dscp: u8, ttl: u8| {
+            let to = [2, 0, 0, 0, 77, from];
+            let ip = PacketBuilder::ethernet2([2, 0, 0, 0, 66, from], to)
+                .single_vlan(vlan.try_into().unwrap())
+                .ip(IpHeaders::Ipv4(Ipv4Header { dscp: dscp.try_into().unwrap(), ..Ipv4Header::new(0, ttl, ip_number::UDP, [10, 0, 0, from], [10, 0, 1, 1]).unwrap() }, Default::default()));
+            let mut frame = Vec::new();
+            ip.udp(500, 600).write(&mut frame, &[from; FRAME - 18 - 28]).unwrap();
+            (frame, FlowKey::default().with_dmac(mac_number(to)))
+        };
+        for round in 0..3u8 {
+            let mut want = Vec::new();
+            for from in 0..4 {
+                let (frame, key) = routed(from, 7, 10, 64);
+                // What somebody else makes of the same packet with the other values.
+                let (mut changed, _) = routed(from, 900, 46, 63);
+                let macs = [[2, 0, 0, 0, round, 40 + from], [2, 0, 0, 0, round, 50]].map(Mac);
+                changed[..12].copy_from_slice(macs.map(|mac| mac.0).as_flattened());
+                let line = b.tables.rewrite(&ctx, macs).unwrap();
+                assert_eq!(line, u16::from(from) + 1, "the lines of the round before lead nowhere");
+                let action = Action::default().with_kind(destination::PORT).with_number(PORT_0).with_rewrite(line).with_dec_ttl(true).with_write_dscp(true).with_dscp(46);
+                let number = 20 + u16::from(from);
+                b.tables.set_action(&ctx, number, Some(&action.with_tag_op(tag_op::SET).with_tag(900))).unwrap();
+                b.tables.insert(&ctx, 0, [0, V4], &key, number).unwrap();
+                want.push((frame, changed));
+            }
+            b.decide(0, true);
+            {
+                let mut world = b.pair.world();
+                want.iter().for_each(|(frame, _)| world.cards[1].receive(frame.clone()));
+            }
+            b.settle();
+            let heard = raw.frames();
+            assert_eq!(heard, want.into_iter().map(|(_, changed)| changed).collect::<Vec<_>>());
+            heard.iter().for_each(|frame| assert!(checksum_is_right(frame)));
+            (20..24).for_each(|number| b.tables.set_action(&ctx, number, None).unwrap());
+        }
+        // A line that nobody has written, and one that there is not.
+        for line in [60, 600] {
+            let action = Action::default().with_kind(destination::PORT).with_number(PORT_0).with_rewrite(line);
+            assert!(b.tables.set_action(&ctx, 30, Some(&action)).is_err());
+        }
+    }
+}
+
+fn mac_number(mac: [u8; 6]) -> u64 {
+    mac.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// As etherparse computes it.
+fn checksum_is_right(frame: &[u8]) -> bool {
+    let sliced = SlicedPacket::from_ethernet(frame).unwrap();
+    let Some(NetSlice::Ipv4(ip)) = sliced.net else { panic!("IPv4 is expected") };
+    let header = ip.header().to_header();
+    header.header_checksum == header.calc_header_checksum()
 }
 
 /// Frames of every length and of noise between RoCE packets: those that software gets are whole, RoCE loses nothing, and every frame counts once.

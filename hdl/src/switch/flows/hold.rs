@@ -3,6 +3,7 @@
 use super::Fate;
 use crate::prim::keep_mask::KeepLen;
 use crate::prim::ram::RamAsync;
+use crate::switch::edit::Patch;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -33,8 +34,9 @@ pub(super) struct Hold<const W: usize, const K: usize> {
     pub valid: Signal<In, Bit>,
     /// Of each frame one.
     pub fate: Signal<In, Fate>,
+    pub patch: Signal<In, Patch>,
     pub fate_valid: Signal<In, Bit>,
-    /// The next beat, and the fate of its frame; combinational, and gone in the next cycle.
+    /// The next beat, and the fate of its frame and its new fields; combinational, and gone in the next cycle.
     pub m_valid: Signal<Out, Bit>,
     pub m_data: Signal<Out, Bits<W>>,
     pub m_keep: Signal<Out, Bits<K>>,
@@ -43,10 +45,12 @@ pub(super) struct Hold<const W: usize, const K: usize> {
     /// Bytes of the frame up to this beat's last one.
     pub m_len: Signal<Out, Bits<17>>,
     pub m_fate: Signal<Out, Fate>,
+    pub m_patch: Signal<Out, Patch>,
     beats: RamAsync<Bits<W>, PLACES>,
     keeps: RamAsync<Bits<K>, PLACES>,
     ends: RamAsync<End, PLACES>,
     fates: RamAsync<Fate, PLACES>,
+    patches: RamAsync<Patch, PLACES>,
     count: KeepLen<K, 8>,
     before: DFF<Bits<17>>,
     #[init(Constant::new((K as u64).to_bits()))]
@@ -68,7 +72,7 @@ impl<const W: usize, const K: usize> Logic for Hold<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, before, put, put_fate, take, take_fate);
-        clock!(self, clock, beats, keeps, ends, fates);
+        clock!(self, clock, beats, keeps, ends, fates, patches);
         self.count.keep.next = self.keep.val();
         self.beats.write_data.next = self.data.val();
         self.keeps.write_data.next = self.keep.val();
@@ -96,6 +100,9 @@ impl<const W: usize, const K: usize> Logic for Hold<W, K> {
         self.fates.write_data.next = self.fate.val();
         self.fates.write_addr.next = self.put_fate.q.val();
         self.fates.write_en.next = self.fate_valid.val();
+        self.patches.write_data.next = self.patch.val();
+        self.patches.write_addr.next = self.put_fate.q.val();
+        self.patches.write_en.next = self.fate_valid.val();
         if self.fate_valid.val() {
             self.put_fate.d.next = self.put_fate.q.val() + 1;
         }
@@ -103,6 +110,7 @@ impl<const W: usize, const K: usize> Logic for Hold<W, K> {
         self.keeps.read_addr.next = self.take.q.val();
         self.ends.read_addr.next = self.take.q.val();
         self.fates.read_addr.next = self.take_fate.q.val();
+        self.patches.read_addr.next = self.take_fate.q.val();
         self.is_last.next = self.ends.read_data.val().last;
         self.goes.next = (self.put.q.val() != self.take.q.val()) & (self.put_fate.q.val() != self.take_fate.q.val());
         if self.goes.val() {
@@ -118,6 +126,7 @@ impl<const W: usize, const K: usize> Logic for Hold<W, K> {
         self.m_err.next = self.ends.read_data.val().err;
         self.m_len.next = self.ends.read_data.val().len;
         self.m_fate.next = self.fates.read_data.val();
+        self.m_patch.next = self.patches.read_data.val();
         if self.reset.val() {
             self.put.d.next = bits::<PLACES>(0);
             self.put_fate.d.next = bits::<PLACES>(0);

@@ -11,7 +11,9 @@ use crate::prim::pack::Resize;
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, FlowPortCtx};
 use crate::stream::Bypass;
+use crate::switch::beyond;
 use crate::switch::count::{self, Count};
+use crate::switch::edit::{self, Edit, Merge, Patch};
 use crate::switch::local::{Leaving, Told, Used};
 use crate::switch::matching::{self, Matching, ANSWER};
 use crate::switch::program;
@@ -54,6 +56,8 @@ const UPLINK: u64 = destination::UPLINK as u64;
 const CAUSE_DEEP: u64 = SwitchCause::Deep as u64;
 const WIRE: u64 = WIRE_PORT as u64;
 const TAG_STAYS: u64 = tag_op::NONE as u64;
+const PUSH: u64 = tag_op::PUSH as u64;
+const POP: u64 = tag_op::POP as u64;
 const FIRST_FUNCTION: u64 = FUNCTION_PORTS as u64;
 /// Cycles from the window to the verdict.
 const VERDICT: usize = matching::LATENCY as usize;
@@ -151,7 +155,18 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     cause: Signal<Local, Bits<6>>,
     place: Signal<Local, Bits<12>>,
     there: Signal<Local, Bit>,
+    beyond: Signal<Local, Bit>,
     changes: Signal<Local, Bit>,
+    /// Bits of a line of MAC addresses that no such line has.
+    #[init(beyond(LG.min(edit::LINE)))]
+    no_line: Constant<Bits<10>>,
+    far: Signal<Local, Bit>,
+    edit: Edit<LG>,
+    edits1: DFF<Bit>,
+    patch: Signal<Local, Patch>,
+    merge: Merge<W>,
+    #[init(Constant::new(Patch::default()))]
+    as_it_is: Constant<Patch>,
     unable: Signal<Local, Bit>,
     software: Signal<Local, Bit>,
     for_wire: Signal<Local, Bit>,
@@ -222,8 +237,9 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             len2,
             whole
         );
-        dff_setup!(self, clock, passes, by, told1, told1_valid);
-        clock!(self, clock, sight, matching, hold, known, count, bypass);
+        dff_setup!(self, clock, passes, by, told1, told1_valid, edits1);
+        clock!(self, clock, sight, matching, hold, known, count, bypass, edit, merge);
+        self.merge.reset.next = self.reset.val();
         self.sight.reset.next = self.reset.val();
         self.matching.reset.next = self.reset.val();
         self.hold.reset.next = self.reset.val();
@@ -306,14 +322,29 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.cause.next = self.matching.verdict.val().cause;
         self.place.next = self.matching.verdict.val().number - FIRST_FUNCTION;
         self.there.next = self.place.val() < self.functions.val();
-        self.changes.next = self.matching.verdict.val().encap.any()
+        self.beyond.next = self.matching.verdict.val().encap.any()
+            | (self.matching.verdict.val().tag_op == PUSH)
+            | (self.matching.verdict.val().tag_op == POP)
+            | self.matching.verdict.val().mirror.any()
+            | self.matching.verdict.val().sample.any();
+        self.changes.next = self.beyond.val()
             | self.matching.verdict.val().rewrite.any()
             | (self.matching.verdict.val().tag_op != TAG_STAYS)
             | self.matching.verdict.val().dec_ttl
-            | self.matching.verdict.val().write_dscp
-            | self.matching.verdict.val().mirror.any()
-            | self.matching.verdict.val().sample.any();
-        self.unable.next = (self.kind.val() != DROP) & (self.kind.val() != EXCEPTION) & ((self.kind.val() != PORT) | self.changes.val());
+            | self.matching.verdict.val().write_dscp;
+        self.far.next = (self.matching.verdict.val().rewrite & self.no_line.val()).any();
+        self.unable.next = (self.kind.val() != DROP) & (self.kind.val() != EXCEPTION) & ((self.kind.val() != PORT) | self.beyond.val());
+        // New fields, for a frame that goes to a function
+        self.edit.verdict.next = self.matching.verdict.val();
+        self.edit.old.next = self.matching.old.val();
+        self.edit.write.next = self.matching.write_rewrite.val();
+        self.edit.write_line.next = self.matching.rewrite_line.val();
+        self.edit.write_macs.next = self.matching.rewrite_macs.val();
+        self.edits1.d.next = self.known.y.val().on & (self.kind.val() == PORT) & !self.beyond.val();
+        self.patch.next = self.as_it_is.val();
+        if self.edits1.q.val() {
+            self.patch.next = self.edit.patch.val();
+        }
         self.software.next = self.unable.val() | (self.kind.val() == EXCEPTION);
         self.drop.next = false;
         self.check.next = false;
@@ -343,6 +374,9 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
                 } else if self.cause.val() == CAUSE_ROCE_DENIED {
                     self.counts_as.next = bits::<4>(ROCE_DENIED);
                 }
+            } else if self.there.val() & self.far.val() {
+                self.counts_as.next = bits::<4>(NO_RULE_ROOM);
+                self.drop.next = true;
             } else if self.there.val() {
                 self.counts_as.next = bits::<4>(TO_PORT);
                 self.to.next = self.place.val();
@@ -392,11 +426,16 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.fate1.d.next.count = self.known.y.val().on & self.matching.verdict.val().count;
         self.fate1.d.next.flow = self.matching.verdict.val().flow.get_bits::<12>(0);
         self.hold.fate.next = self.fate1.q.val();
+        self.hold.patch.next = self.patch.val();
         self.hold.fate_valid.next = self.fate1_valid.q.val();
         // The beat that goes
         self.fate.next = self.hold.m_fate.val();
         self.m_valid.d.next = self.hold.m_valid.val() & !self.fate.val().drop;
-        self.m_data.d.next = self.hold.m_data.val();
+        self.merge.valid.next = self.hold.m_valid.val();
+        self.merge.last.next = self.hold.m_last.val();
+        self.merge.data.next = self.hold.m_data.val();
+        self.merge.patch.next = self.hold.m_patch.val();
+        self.m_data.d.next = self.merge.y.val();
         self.m_keep.d.next = self.hold.m_keep.val();
         self.m_last.d.next = self.hold.m_last.val();
         self.network2.d.next = self.fate.val().network;

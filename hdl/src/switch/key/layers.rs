@@ -1,7 +1,7 @@
 //! Second and third stage: ARP, IP with what may follow it, ports; the key.
 
 use super::ether::{Ether, L3};
-use super::{Facts, Origin};
+use super::{Facts, Old, Origin};
 use crate::codes::ip;
 use crate::prim::lookup::Lookup;
 use crate::prim::mux::OneHotMux;
@@ -47,6 +47,8 @@ const IPV6_BYTES: u64 = wire::Ipv6::BYTES as u64;
 const FIRST: u64 = 1;
 const LATER: u64 = 2;
 const MORE: u64 = 2;
+/// Bits of ECN, below the DSCP.
+const ECN_BITS: u64 = 2;
 /// Packet classes of `ferric_model::switch::tables`.
 const CLASS_ARP: u64 = 1;
 const CLASS_4: u64 = 2;
@@ -116,6 +118,8 @@ pub(in crate::switch) struct Layers {
     ecn2: DFF<Bits<2>>,
     fragment2: DFF<Bits<2>>,
     ttl2: DFF<Bits<2>>,
+    old_ttl2: DFF<Bits<8>>,
+    checksum2: DFF<Bits<16>>,
     src2: DFF<Bits<128>>,
     dst2: DFF<Bits<128>>,
     hardware2: DFF<Bits<48>>,
@@ -132,6 +136,7 @@ pub(in crate::switch) struct Layers {
     is_ip: Signal<Local, Bit>,
     has_ports: Signal<Local, Bit>,
     extension: Signal<Local, Bit>,
+    old: Signal<Local, Old>,
     later: Signal<Local, Bit>,
     short: Signal<Local, Bit>,
     valid3: DFF<Bit>,
@@ -144,7 +149,7 @@ impl Logic for Layers {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valid2, ether2, from2, deep2, proto2, dscp2, ecn2, fragment2, ttl2, src2, dst2, hardware2, upper2, bytes2, headers2, stop2);
-        dff_setup!(self, clock, valid3, key3, facts3);
+        dff_setup!(self, clock, valid3, key3, facts3, old_ttl2, checksum2);
         self.ip4.x.next = self.l3.val();
         self.ip6.x.next = self.l3.val();
         self.arp.x.next = self.l3.val();
@@ -270,6 +275,8 @@ impl Logic for Layers {
             self.bytes2.d.next = self.ip6.y.val().payload_length;
             self.stop2.d.next = self.base6.val() + bit_cast::<17, 16>(self.ip6.y.val().payload_length);
         }
+        self.old_ttl2.d.next = self.ttl.val();
+        self.checksum2.d.next = self.ip4.y.val().checksum;
         self.ttl2.d.next = self.ttl.val().get_bits::<2>(0);
         if self.ttl.val().get_bits::<7>(1).any() {
             self.ttl2.d.next = bits::<2>(MORE);
@@ -308,6 +315,13 @@ impl Logic for Layers {
         self.facts3.d.next.ends = self.tcp.val() & self.upper2.q.val().get_bits::<3>(32).any();
         self.facts3.d.next.stop = self.stop2.q.val();
         self.facts3.d.next.hardware = self.hardware2.q.val();
+        self.old.next.tags = self.ether2.q.val().tags;
+        self.old.next.v4 = self.ether2.q.val().v4;
+        self.old.next.v6 = self.ether2.q.val().v6;
+        self.old.next.tos = (bit_cast::<8, 6>(self.dscp2.q.val()) << ECN_BITS) | bit_cast::<8, 2>(self.ecn2.q.val());
+        self.old.next.ttl = self.old_ttl2.q.val();
+        self.old.next.checksum = self.checksum2.q.val();
+        self.facts3.d.next.old = self.old.val();
         self.key3.d.next.in_port = self.from2.q.val().port;
         self.key3.d.next.domain = self.from2.q.val().domain;
         self.key3.d.next.remote = self.from2.q.val().remote;

@@ -24,6 +24,21 @@ pub struct Origin {
     pub option: Bit,
 }
 
+/// Fields of a frame's headers that actions change, and where they are. Of frames that are no IP `tos` and `ttl` are zero.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Old {
+    /// Tags behind the MAC addresses: none, one (bit 0) or two (bit 1).
+    pub tags: Bits<2>,
+    pub v4: Bit,
+    pub v6: Bit,
+    /// DSCP and ECN.
+    pub tos: Bits<8>,
+    /// Time to live or hop limit.
+    pub ttl: Bits<8>,
+    /// Of IPv4: the header's checksum; of others anything.
+    pub checksum: Bits<16>,
+}
+
 /// What is known of a frame beside its key.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Facts {
@@ -39,6 +54,7 @@ pub struct Facts {
     pub stop: Bits<17>,
     /// Of ARP: the sender's hardware address.
     pub hardware: Bits<48>,
+    pub old: Old,
 }
 
 /// One frame a cycle, never stalled.

@@ -3,7 +3,7 @@ use super::{model, Facts, Key, Origin, LATENCY};
 use crate::bus::AxisSink;
 use crate::records::FlowKey as KeyStruct;
 use crate::switch::sight::Sight;
-use crate::switch::testing::mac;
+use crate::switch::testing::{mac, old};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::switch::FlowKey;
 use ferric_abi::wire::protocol;
@@ -212,6 +212,9 @@ impl Bench {
         assert_eq!(fact("stop"), layers.ip().map_or(0, |ip| ip.end as u64));
         assert_eq!(fact("roce"), u64::from(layers.udp_to() == Some(ferric_abi::wire::ROCE_PORT)));
         assert_eq!(fact("ends"), u64::from(layers.ip().is_some_and(|ip| ip.proto == protocol::TCP) && layers.tcp_flags & 7 != 0));
+        for (name, value) in old(&layers, frame) {
+            assert_eq!(fact(&format!("old.{name}")), value as u64, "{name} of {frame:02x?}");
+        }
         if let model::Upper::Arp(arp) = layers.upper {
             assert_eq!(fact("hardware"), arp.hardware);
         }

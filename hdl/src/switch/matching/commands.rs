@@ -2,10 +2,11 @@
 
 use crate::prim::pack::{Cast, Slice};
 use crate::records::FlowCommand;
+use crate::switch::edit;
 use crate::switch::tcam::{CHUNK_BITS, GROUP, PLACE, ROW};
 use crate::switch::{beyond, fdb, COMMAND, COMMAND_LINE as LINE, RECORD};
 use ferric_abi::switch::station::{self, KEY_BITS as STATION_BITS};
-use ferric_abi::switch::table::{self, ACTION_BITS, EXACT_BITS, KEY_BITS, PROFILE_LINE_BITS, RESULT_BITS};
+use ferric_abi::switch::table::{self, ACTION_BITS, EXACT_BITS, KEY_BITS, PROFILE_LINE_BITS, RESULT_BITS, REWRITE_BITS};
 use ferric_abi::switch::ternary::RULES;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -21,6 +22,7 @@ const RULE: u64 = table::RULE as u64;
 const COUNT: u64 = table::COUNT as u64;
 const STATION: u64 = table::STATION as u64;
 const FLOOD: u64 = table::FLOOD as u64;
+const REWRITES: u64 = table::REWRITE as u64;
 /// A kind of station that there is not.
 const NO_KIND: u64 = station::kind::NONE as u64;
 /// Where the kind stands in what a station leads to.
@@ -63,6 +65,7 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub to_rule: Signal<Out, Bit>,
     pub to_station: Signal<Out, Bit>,
     pub to_flood: Signal<Out, Bit>,
+    pub to_rewrite: Signal<Out, Bit>,
     /// A line is to be read, of one of these tables, or of somebody else's; counters become zero behind that if `clears`.
     pub reads_bank: Signal<Out, Bit>,
     pub reads_count: Signal<Out, Bit>,
@@ -90,6 +93,8 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub row: Signal<Out, Bits<EXACT_BITS>>,
     pub action: Signal<Out, Bits<ACTION_BITS>>,
     pub row_data: Signal<Out, Bits<ROW>>,
+    /// As a line of MAC addresses.
+    pub macs: Signal<Out, Bits<REWRITE_BITS>>,
     /// As a line of the stations' bank.
     pub home: Signal<Out, Bits<{ fdb::LINE }>>,
     raw: Cast<FlowCommand, Bits<COMMAND>>,
@@ -101,6 +106,8 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     flat_station: Cast<Home, Bits<{ fdb::LINE }>>,
     #[init(beyond(LG))]
     beyond: Constant<Bits<LINE>>,
+    #[init(beyond(LG.min(edit::LINE)))]
+    beyond_rewrites: Constant<Bits<LINE>>,
     #[init(beyond(PROFILE_LINE_BITS))]
     beyond_profiles: Constant<Bits<LINE>>,
     #[init(beyond(GROUP + CHUNK_BITS))]
@@ -134,6 +141,7 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     in_stations: Signal<Local, Bit>,
     is_station: Signal<Local, Bit>,
     is_flood: Signal<Local, Bit>,
+    is_rewrite: Signal<Local, Bit>,
     written: Signal<Local, Bit>,
     counts: Signal<Local, Bit>,
     refused1: DFF<Bit>,
@@ -163,6 +171,9 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.is_station.next = self.orderly.val() & self.in_stations.val() & (self.kind.val() != NO_KIND);
         self.in_floods.next = (self.command.val().table == FLOOD) & self.within.val();
         self.is_flood.next = self.orderly.val() & self.in_floods.val();
+        // Addresses are whole or not there, as rows are.
+        self.is_rewrite.next = self.orderly.val() & self.counts.val() & (self.command.val().table == REWRITES) & !(self.command.val().line & self.beyond_rewrites.val()).any();
+        self.to_rewrite.next = self.is_rewrite.val();
         self.to_station.next = self.is_station.val();
         self.to_flood.next = self.is_flood.val();
         self.reads_bank.next = self.asks.val() & self.in_bank.val();
@@ -199,7 +210,8 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.to_profile.next = self.is_profile.val();
         self.to_bank.next = self.is_exact.val();
         self.to_act.next = self.is_action.val();
-        self.written.next = self.is_profile.val() | self.is_exact.val() | self.is_action.val() | self.is_row.val() | self.is_rule.val() | self.is_station.val() | self.is_flood.val();
+        self.written.next =
+            self.is_profile.val() | self.is_exact.val() | self.is_action.val() | self.is_row.val() | self.is_rule.val() | self.is_station.val() | self.is_flood.val() | self.is_rewrite.val();
         self.refused1.d.next = self.write.val() & !self.written.val() & !self.is_ours.val() & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         self.there.next = self.counts.val();
@@ -220,5 +232,6 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.flat_station.x.next = self.station.val();
         self.home.next = self.flat_station.y.val();
         self.action.next = self.record.y.val().get_bits::<ACTION_BITS>(0);
+        self.macs.next = self.record.y.val().get_bits::<REWRITE_BITS>(0);
     }
 }

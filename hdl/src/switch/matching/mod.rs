@@ -8,8 +8,9 @@ mod tests;
 use super::act::{self, About, Act};
 use super::bank::{self, HashBank};
 use super::count::Use;
+use super::edit;
 use super::fdb::{self, Fdb};
-use super::key::{self, Key, Origin};
+use super::key::{self, Key, Old, Origin};
 use super::profile::{self, Profile, PROFILE_LINE_BITS};
 use super::tcam::{self, Tcam};
 use crate::net::rx::window::WINDOW_BITS;
@@ -19,7 +20,7 @@ use crate::records::{FlowCommand, FlowKey, Verdict};
 use commands::Commands;
 use commands::NUMBER;
 use ferric_abi::switch::station::NUMBER_BITS;
-use ferric_abi::switch::table::{EXACT_BITS, KEY_BITS, RESULT_BITS};
+use ferric_abi::switch::table::{EXACT_BITS, KEY_BITS, RESULT_BITS, REWRITE_BITS};
 use ferric_hdl_derive::{kernel, BlockDefault};
 pub use reads::ANSWER;
 use reads::{Reads, Which};
@@ -73,6 +74,12 @@ pub struct Matching<const LG: usize, const G: usize> {
     pub stop: Signal<Out, Bits<17>>,
     /// With it: the parser understands the frame, and it is UDP to RoCE's port.
     pub roce: Signal<Out, Bit>,
+    /// And the fields that the action may change.
+    pub old: Signal<Out, Old>,
+    /// A line of MAC addresses that actions lead to, for [`edit::Edit`].
+    pub write_rewrite: Signal<Out, Bit>,
+    pub rewrite_line: Signal<Out, Bits<{ edit::LINE }>>,
+    pub rewrite_macs: Signal<Out, Bits<REWRITE_BITS>>,
     /// A command of `ferric_abi::switch::table`, one a cycle, at any time.
     pub write: Signal<In, Bit>,
     pub command: Signal<In, FlowCommand>,
@@ -107,6 +114,8 @@ pub struct Matching<const LG: usize, const G: usize> {
     stops: Delay<Bits<17>>,
     #[init(Delay::new(FOUND + act::LATENCY as usize))]
     roces: Delay<Bit>,
+    #[init(Delay::new(FOUND + act::LATENCY as usize))]
+    olds: Delay<Old>,
     #[init(Slice::new(FOUND - 1))]
     oldest: Slice<FOUND, 1>,
     commands: Commands<LG, G>,
@@ -120,7 +129,7 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valids, generation1);
-        clock!(self, clock, parse, profile, bank, tcam, fdb, act, port, known, stops, roces, commands, reads);
+        clock!(self, clock, parse, profile, bank, tcam, fdb, act, port, known, stops, roces, olds, commands, reads);
         self.parse.reset.next = self.reset.val();
         self.profile.reset.next = self.reset.val();
         self.bank.reset.next = self.reset.val();
@@ -176,6 +185,8 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.verdict.next = self.act.verdict.val();
         self.stop.next = self.stops.y.val();
         self.roce.next = self.roces.y.val();
+        self.olds.x.next = self.parse.facts.val().old;
+        self.old.next = self.olds.y.val();
         // Lines are read back
         self.reads.reset.next = self.reset.val();
         self.which.next.exact = self.commands.reads_bank.val();
@@ -253,6 +264,9 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.fdb.flood_domain.next = self.commands.line.val();
         self.fdb.flood_group.next = self.command.val().action.get_bits::<NUMBER_BITS>(0);
         self.fdb.there.next = self.commands.there.val();
+        self.write_rewrite.next = self.commands.to_rewrite.val();
+        self.rewrite_line.next = self.commands.number.val().get_bits::<{ edit::LINE }>(0);
+        self.rewrite_macs.next = self.commands.macs.val();
         self.act.write.next = self.commands.to_act.val();
         self.act.write_line.next = self.commands.line.val();
         self.act.write_action.next = self.commands.action.val();

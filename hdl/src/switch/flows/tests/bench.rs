@@ -31,6 +31,8 @@ pub struct Bench<const W: usize, const K: usize> {
     /// What flows have counted, by the line of their action; and how many frames that was in all.
     pub flows: BTreeMap<u16, FlowCounters>,
     pub uses: u64,
+    /// Frames that an action has changed.
+    pub edited: u64,
     /// Commands that the exact table's lines have got, by way and line.
     pub lines: BTreeMap<(u8, u32), FlowCommand>,
     pub tables: Tables,
@@ -69,6 +71,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             counts: BTreeMap::new(),
             flows: BTreeMap::new(),
             uses: 0,
+            edited: 0,
             lines: BTreeMap::new(),
             tables: Tables::default(),
             placement: Table::new(LG as u32),
@@ -268,7 +271,13 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             self.flows.entry(verdict.flow()).or_default().take(frame.len() as u64, 0);
             self.uses += 1;
         }
-        let (goes, name) = match Fate::of(&verdict, roce, NF) {
+        let fate = Fate::of(&verdict, roce, NF, REWRITES as u32);
+        let frame = match (fate, &layers) {
+            (Fate::Function(_), Ok(layers)) => &edited(frame, layers, &verdict, &self.tables.rewrites).expect("the line is there"),
+            _ => frame,
+        };
+        self.edited += u64::from(*frame != came.frame);
+        let (goes, name) = match fate {
             Fate::Function(f) if cut && layers.is_ok() => (Some((true, (true, f))), "cut"),
             Fate::Function(f) => (Some((false, (true, f))), "port"),
             Fate::Software { unable } => (Some((false, (true, 0))), if unable { "unable" } else { "software" }),
@@ -347,8 +356,16 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         }
         let first = u64::from(next & 1) * ACTIONS;
         inbound.actions.resize(2 * ACTIONS as usize, None);
+        // MAC addresses that the other generation's actions do not lead to.
+        let half = u64::from(next & 1) * REWRITES / 2..u64::from(next & 1) * REWRITES / 2 + REWRITES / 2;
+        self.tables.rewrites.resize(REWRITES as usize, (0, 0));
+        for line in half.clone() {
+            let macs = [0, 1].map(|_| self.tb.rng().next_u64() >> 16);
+            self.tables.rewrites[line as usize] = (macs[0], macs[1]);
+            self.writes.push_back(table::rewrite(line as u16, macs.map(mac)));
+        }
         for line in first..first + ACTIONS {
-            let action = self.tb.rng().percent(90).then(|| action(self.tb.rng()));
+            let action = self.tb.rng().percent(90).then(|| action(self.tb.rng(), half.clone()));
             inbound.actions[line as usize] = action;
             self.writes.push_back(table::action(line as u32, action.as_ref()));
         }

@@ -64,12 +64,28 @@ pub fn roce(rng: &mut Rng) -> Vec<u8> {
     frame
 }
 
-/// Half of the actions are plain ones to a function or a port that is none; the others are any.
-pub fn action(rng: &mut Rng) -> Action {
-    match rng.below(4) {
-        0 if rng.percent(50) => Action::default().with_kind(1 + rng.below(2) as u8).with_number(1).with_count(rng.percent(80)).with_write_dscp(rng.percent(25)),
-        0..2 => Action::default().with_kind(1).with_number(rng.range(6, 13) as u16).with_count(rng.percent(80)),
-        2 => Action::default().with_kind([0, 0, 0, 0, 1, 2, 3, 4][rng.below(8) as usize]).with_count(rng.percent(80)).with_no_roce(rng.percent(50)).with_number(9),
+/// Actions to a function or a port that is none, plain ones and such as change the frame, by MAC addresses of these lines; the others are any.
+pub fn action(rng: &mut Rng, rewrites: Range<u64>) -> Action {
+    match rng.below(5) {
+        4 => {
+            // Now and then a line that there is not
+            let rewrite = if rng.percent(10) {
+                rng.range(REWRITES, 1023) as u16
+            } else if rng.percent(60) {
+                rng.range(rewrites.start.max(1), rewrites.end - 1) as u16
+            } else {
+                0
+            };
+            let (op, tag, dscp) = ([tag_op::NONE, tag_op::SET][rng.below(2) as usize], rng.next_u32() as u16, rng.below(64) as u8);
+            let to = Action::default().with_kind(1).with_number(rng.range(8, 11) as u16).with_count(rng.percent(80)).with_rewrite(rewrite).with_tag_op(op).with_tag(tag);
+            to.with_dec_ttl(rng.percent(50)).with_write_dscp(rng.percent(50)).with_dscp(dscp)
+        }
+        0 if rng.percent(50) => Action::default().with_kind(1 + rng.below(2) as u8).with_number(1).with_count(rng.percent(80)).with_write_dscp(rng.percent(25)).with_no_roce(rng.percent(30)),
+        0..2 => {
+            let to = Action::default().with_kind(1).with_number(rng.range(6, 13) as u16).with_count(rng.percent(80));
+            to.with_dec_ttl(rng.percent(40)).with_write_dscp(rng.percent(40)).with_dscp(rng.below(64) as u8)
+        }
+        2 => Action::default().with_kind([0, 0, 0, 0, 1, 2, 3, 4][rng.below(8) as usize]).with_count(rng.percent(80)).with_no_roce(rng.percent(75)).with_number(9),
         _ => any_action(rng),
     }
 }

@@ -13,7 +13,7 @@ use crate::stream::bypass::LG_SILENCE;
 use crate::switch::key::tests::any_frame;
 use crate::switch::local::{Leaving, Told, Used};
 use crate::switch::program::EGRESS;
-use crate::switch::testing::{any_action, any_mask, homed, words};
+use crate::switch::testing::{any_action, any_mask, homed, mac, words};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::FlowPortCtx;
@@ -21,16 +21,18 @@ use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_abi::switch::station;
 use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
 use ferric_abi::switch::ternary::{say, sources, Said, Source};
-use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord, Verdict};
+use ferric_abi::switch::{tag_op, Action, FlowCommand, FlowKey, FlowRecord, Verdict};
 use ferric_abi::wire::ethertype;
 use ferric_driver::switch::place::{Entry, Table};
 use ferric_driver::switch::rules::{self, Rules};
 use ferric_model::switch::counters::FlowCounters;
 use ferric_model::switch::decide::Facts;
+use ferric_model::switch::edit::edited;
 use ferric_model::switch::key::{key, masked, Origin};
 use ferric_model::switch::layers::{parse, Deep, Layers, WINDOW};
 use ferric_model::switch::tables::{MissAction, Port, PortKind, Rule, Station, Tables};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 pub(in crate::switch) use frames::seen;
 
@@ -41,6 +43,8 @@ const LG: usize = 6;
 const G: usize = 2;
 /// Actions of a generation; two generations take turns in as many lines each.
 const ACTIONS: u64 = 24;
+/// Lines of MAC addresses, of which generations have half each.
+const REWRITES: u64 = table::rewrites(LG as u32) as u64;
 const ENTRIES: usize = 60;
 const RULES: usize = 8;
 const STATIONS: usize = 40;
@@ -119,6 +123,7 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     (0..50).for_each(|_| b.push_any());
     b.drain();
     assert!(b.by > 20 * u64::from(rounds), "{} frames went past", b.by);
+    assert!(b.edited > 15, "{} frames were changed", b.edited);
     assert!(b.uses > 40, "{}", b.uses);
     assert!(b.unasked > 50 && EGRESS.iter().all(|name| b.told.get(name).is_some_and(|n| *n > 1)), "{} {:?}", b.unasked, b.told);
     for name in STATS {
