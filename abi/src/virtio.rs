@@ -43,6 +43,10 @@ macro_rules! virtio_records {
                 csum_start: u16[16] "Byte of the frame where the sum begins."; csum_offset: u16[16] "Where the checksum stands, from there on."; num_buffers: u16[16] "Buffers that a received frame takes; of a sent one without meaning."; }
             #[doc = "Head of a command in the control queue (spec 5.1.6.5); the data of the command follow, behind them one byte of status, which the device writes."]
             ControlHead [2] { class: u8[8] "See `net::control`."; command: u8[8] "Command of the class."; }
+            #[doc = "Head of the data of MQ_RSS_CONFIG (spec 5.1.6.5.7.1); `mask` + 1 pairs of 16 bits each follow, behind them `RssTail`."]
+            RssHead [8] { hash_types: u32[32] "See `net::hash_type`."; mask: u16[16] "Bits of the hash that say which entry counts: the table's length less one."; unclassified: u16[16] "Pair of what has no hash."; }
+            #[doc = "What is behind the table of MQ_RSS_CONFIG; the key follows (spec 5.1.6.5.7.1)."]
+            RssTail [3] { max_tx_vq: u16[16] "Transmit queues that the driver may use, from the first on."; key_length: u8[8] "Bytes of the key."; }
         }
     };
 }

@@ -18,6 +18,24 @@ pub mod link {
     pub const UP: u16 = 1;
 }
 
+/// Kinds of hash (spec 5.1.6.4.3.1): a bit each.
+pub mod hash_type {
+    /// Addresses of IPv4.
+    pub const IPV4: u32 = 1;
+    /// And ports of TCP.
+    pub const TCPV4: u32 = 1 << 1;
+    /// And ports of UDP.
+    pub const UDPV4: u32 = 1 << 2;
+    /// Addresses of IPv6.
+    pub const IPV6: u32 = 1 << 3;
+    /// And ports of TCP.
+    pub const TCPV6: u32 = 1 << 4;
+    /// And ports of UDP.
+    pub const UDPV6: u32 = 1 << 5;
+    /// All that there are here. Those of IPv6's extension headers are not.
+    pub const ALL: u32 = 0x3f;
+}
+
 /// Classes and commands of the control queue (spec 5.1.6.5), and what is answered.
 pub mod control {
     /// Receive modes: one byte of data, 1 or 0.
@@ -50,6 +68,8 @@ pub mod control {
     pub const MQ: u8 = 4;
     /// Pairs in use: 16 bits of data.
     pub const MQ_PAIRS_SET: u8 = 0;
+    /// Receive-side scaling: `RssHead`, a table of pairs, `RssTail`, a key.
+    pub const MQ_RSS_CONFIG: u8 = 1;
     /// Answer: done.
     pub const OK: u8 = 0;
     /// Answer: not done.

@@ -1,7 +1,9 @@
-//! The control queue (spec 5.1.6.5): receive modes, the filter's MAC addresses and VLANs, the function's own MAC address, pairs in use. A command that is not done is answered with an error if there is room for an answer, and counted.
+//! The control queue (spec 5.1.6.5): receive modes, the filter's MAC addresses and VLANs, the function's own MAC address, pairs in use, receive-side scaling. A command that is not done is answered with an error if there is room for an answer, and counted.
 use super::device::Device;
 use super::engine::Taken;
 use super::memory::Memory;
+use super::rss::Rss;
+use super::queue::Role;
 use super::transmit::gather;
 use super::walk::Segment;
 use ferric_abi::codes::VirtioCause;
@@ -16,7 +18,7 @@ const LONGEST: u32 = 0x1_0000;
 pub struct Modes {
     /// Receive modes, by their command's number.
     pub receive: [bool; 6],
-    /// Pairs of queues in use.
+    /// Pairs of queues in use; with receive-side scaling those that the driver sends by, while the table says which of them receive.
     pub pairs: u16,
 }
 
@@ -72,11 +74,27 @@ impl Device {
                 self.filter.set_vlan(u16::from_le_bytes(*data.first_chunk()?), command == control::VLAN_ADD)?;
             }
             (control::MQ, control::MQ_PAIRS_SET) if has(feature::MQ) => {
-                let pairs = u16::from_le_bytes(*data.first_chunk()?);
-                self.modes.pairs = (1..=self.offer.pairs).contains(&pairs).then_some(pairs)?;
+                self.use_pairs(u16::from_le_bytes(*data.first_chunk()?), None)?;
+            }
+            (control::MQ, control::MQ_RSS_CONFIG) if has(feature::RSS) => {
+                let (rss, pairs) = Rss::parse(data, |pair| self.is_enabled(pair))?;
+                self.use_pairs(pairs, Some(rss))?;
             }
             _ => return None,
         }
         Some(())
+    }
+
+    /// So many pairs are in use, and frames are spread by their hash or by their flow: the last command decides (spec 5.1.6.5.6). `None`: there are not so many.
+    fn use_pairs(&mut self, pairs: u16, rss: Option<Rss>) -> Option<()> {
+        self.modes.pairs = (1..=self.offer.pairs).contains(&pairs).then_some(pairs)?;
+        self.rss = rss;
+        Some(())
+    }
+
+    /// The receive queue of a pair is enabled.
+    fn is_enabled(&self, pair: u16) -> bool {
+        let queue = pair.checked_mul(2).filter(|queue| self.role(*queue) == Some(Role::Receive));
+        queue.is_some_and(|queue| self.queues[usize::from(queue)].engine.is_some())
     }
 }

@@ -5,10 +5,12 @@ use super::engine::Balance;
 use super::filter::Filter;
 use super::memory::Memory;
 use super::queue::{Queue, Role, Ticket};
+use super::rss::{Rss, KEY, MOST};
 use super::steer::Flows;
 use super::transmit::Frame;
 use super::turn::Turn;
 use ferric_abi::codes::VirtioCause;
+use ferric_abi::virtio::net::hash_type;
 use ferric_abi::virtio::{feature, isr, status, NetConfig, NO_VECTOR};
 
 /// What a function is made of: what it offers, and how large it is.
@@ -16,7 +18,7 @@ use ferric_abi::virtio::{feature, isr, status, NetConfig, NO_VECTOR};
 pub struct Offer {
     /// Feature bits; see [`Offer::KNOWN`].
     pub features: u64,
-    /// Pairs of queues, at least 1; more than one only with MQ.
+    /// Pairs of queues, at least 1; more than one only with MQ or RSS.
     pub pairs: u16,
     /// Descriptors of a queue at most, a power of two.
     pub max_size: u16,
@@ -24,7 +26,7 @@ pub struct Offer {
     pub vectors: u16,
     /// Receive chains that are fetched ahead, at most.
     pub stock: usize,
-    /// Device configuration; `max_pairs` is filled in.
+    /// Device configuration; `max_pairs` and what RSS has there are filled in.
     pub config: NetConfig,
 }
 
@@ -55,6 +57,7 @@ impl Offer {
         | feature::NOTIFICATION_DATA
         | feature::RING_RESET
         | feature::HOST_USO
+        | feature::RSS
         | feature::SPEED_DUPLEX;
 }
 
@@ -98,6 +101,8 @@ pub struct Device {
     pub(super) modes: Modes,
     pub(super) filter: Filter,
     pub(super) flows: Flows,
+    /// Frames are spread by their hash; `None`: by their flow.
+    pub(super) rss: Option<Rss>,
     interrupts: Vec<u16>,
     pub(super) counters: Counters,
 }
@@ -106,8 +111,11 @@ impl Device {
     /// A function as after power-up. Panics if the offer cannot be: that is its maker's error, not a guest's.
     pub fn new(offer: Offer) -> Self {
         assert!(offer.features & !Offer::KNOWN == 0 && feature::are_complete(offer.features), "features {:#x}", offer.features);
-        assert!(offer.max_size.is_power_of_two() && offer.pairs >= 1 && (offer.pairs == 1 || offer.features & feature::MQ != 0));
-        let config = offer.config.with_max_pairs(offer.pairs);
+        assert!(offer.max_size.is_power_of_two() && offer.pairs >= 1 && (offer.pairs == 1 || offer.features & (feature::MQ | feature::RSS) != 0));
+        let mut config = offer.config.with_max_pairs(offer.pairs);
+        if offer.features & feature::RSS != 0 {
+            config = config.with_rss_max_key_size(KEY as u8).with_rss_max_table(MOST as u16).with_hash_types(hash_type::ALL);
+        }
         Self {
             offer,
             config,
@@ -124,6 +132,7 @@ impl Device {
             modes: Modes::default(),
             filter: Filter::default(),
             flows: Flows::default(),
+            rss: None,
             interrupts: Vec::new(),
             counters: Counters::default(),
         }
@@ -147,6 +156,11 @@ impl Device {
     /// Receive modes, MAC address and pairs in use, as the control queue has set them.
     pub fn modes(&self) -> &Modes {
         &self.modes
+    }
+
+    /// How frames are spread by their hash, if the driver has asked for that last.
+    pub fn rss(&self) -> Option<&Rss> {
+        self.rss.as_ref()
     }
 
     /// Its queues: two of each pair, and the control queue behind them.
@@ -178,7 +192,7 @@ impl Device {
 
     /// What a queue is for with the features taken; `None`: nothing.
     pub(super) fn role(&self, queue: u16) -> Option<Role> {
-        let pairs = if self.features & feature::MQ != 0 { self.offer.pairs } else { 1 };
+        let pairs = if self.features & (feature::MQ | feature::RSS) != 0 { self.offer.pairs } else { 1 };
         match queue {
             n if n < 2 * pairs => Some(if n % 2 == 0 { Role::Receive } else { Role::Transmit }),
             n if n == 2 * pairs && self.features & feature::CTRL_VQ != 0 => Some(Role::Control),

@@ -82,9 +82,18 @@ impl Device {
     /// Pairs of queues that take frames: none, until the driver is ready.
     pub fn receiving(&self) -> u16 {
         if self.runs() {
-            self.modes.pairs
+            self.pairs_in_use()
         } else {
             0
+        }
+    }
+
+    /// Pairs of which any may take a frame: with receive-side scaling all, of which the table has those that the driver wants.
+    pub(super) fn pairs_in_use(&self) -> u16 {
+        if self.rss.is_some() {
+            self.offer.pairs
+        } else {
+            self.modes.pairs
         }
     }
 

@@ -57,7 +57,7 @@ impl Device {
     /// The receive queue of a frame of this pair, if the function takes it.
     pub(super) fn admits(&self, pair: u16, frame: &[u8]) -> Result<u16, VirtioCause> {
         let n = pair.saturating_mul(2);
-        if !self.runs() || self.role(n) != Some(Role::Receive) || pair >= self.modes.pairs {
+        if !self.runs() || self.role(n) != Some(Role::Receive) || pair >= self.pairs_in_use() {
             return Err(VirtioCause::RxDown);
         }
         if self.features & feature::MTU != 0 && frame.len() > usize::from(self.config.mtu()) + BEYOND_MTU {

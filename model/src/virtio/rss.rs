@@ -1,28 +1,12 @@
-//! Receive-side scaling (spec 5.1.6.4.3 and 5.1.6.5.7): the Toeplitz hash of a frame's addresses and ports says which entry of a table has its pair. **Not offered to a driver yet**: this is what the gateware's steering is judged by.
+//! Receive-side scaling (spec 5.1.6.4.3 and 5.1.6.5.7): the Toeplitz hash of a frame's addresses and ports says which entry of a table has its pair. The gateware's steering is judged by it, too.
 use super::flow::Flow;
+use ferric_abi::virtio::net::hash_type;
+use ferric_abi::virtio::{RssHead, RssTail};
 
 /// Bytes of a key: 16 of each address, 2 of each port, and the hash's own 4.
 pub const KEY: usize = 40;
 /// Entries of a table at most.
 pub const MOST: usize = 128;
-
-/// Kinds of hash (spec 5.1.6.4.3.1): a bit each.
-pub mod hash_type {
-    /// Addresses of IPv4.
-    pub const IPV4: u32 = 1;
-    /// And ports of TCP.
-    pub const TCPV4: u32 = 1 << 1;
-    /// And ports of UDP.
-    pub const UDPV4: u32 = 1 << 2;
-    /// Addresses of IPv6.
-    pub const IPV6: u32 = 1 << 3;
-    /// And ports of TCP.
-    pub const TCPV6: u32 = 1 << 4;
-    /// And ports of UDP.
-    pub const UDPV6: u32 = 1 << 5;
-    /// All that there are here. Those of IPv6's extension headers are not.
-    pub const ALL: u32 = 0x3f;
-}
 
 /// The Toeplitz hash of at most 36 bytes.
 pub fn toeplitz(key: &[u8; KEY], data: &[u8]) -> u32 {
@@ -34,7 +18,7 @@ pub fn toeplitz(key: &[u8; KEY], data: &[u8]) -> u32 {
 /// What the driver has asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rss {
-    /// See [`hash_type`].
+    /// See [`ferric_abi::virtio::net::hash_type`].
     pub types: u32,
     /// Pairs by hash: a power of two of them, [`MOST`] at most.
     pub pairs: Vec<u16>,
@@ -45,6 +29,29 @@ pub struct Rss {
 }
 
 impl Rss {
+    /// The data of MQ_RSS_CONFIG, and the transmit queues that the driver may use from then on. `is_enabled` says which pair's receive queue is. `None`: what is asked for cannot be. The table's length is no power of
+    /// two or more than [`MOST`]; a kind of hash is not supported; a table's entry or that of what has no hash is no enabled queue; the key is longer than [`KEY`], or there is none and something is to be hashed; the
+    /// data are cut, or there is more of them. Of a shorter key the rest is zero.
+    pub fn parse(data: &[u8], is_enabled: impl Fn(u16) -> bool) -> Option<(Self, u16)> {
+        let (head, rest) = data.split_first_chunk()?;
+        let head = RssHead(*head);
+        let entries = usize::from(head.mask()) + 1;
+        let (table, rest) = rest.split_at_checked(2 * entries)?;
+        let (tail, bytes) = rest.split_first_chunk()?;
+        let tail = RssTail(*tail);
+        let types = head.hash_types();
+        let whole = bytes.len() == usize::from(tail.key_length()) && bytes.len() <= KEY && (types == 0 || !bytes.is_empty());
+        if !whole || !entries.is_power_of_two() || entries > MOST || types & !hash_type::ALL != 0 {
+            return None;
+        }
+        let mut key = [0; KEY];
+        key[..bytes.len()].copy_from_slice(bytes);
+        let pairs: Vec<u16> = table.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        let rss = Self { types, pairs, unclassified: head.unclassified(), key };
+        let sound = rss.pairs.iter().chain([&rss.unclassified]).all(|pair| is_enabled(*pair));
+        sound.then_some((rss, tail.max_tx_vq()))
+    }
+
     /// The hash of a frame. `None`: it is of none of the kinds.
     pub fn hash(&self, frame: &[u8]) -> Option<u32> {
         let flow = Flow::of(frame)?;

@@ -1,4 +1,4 @@
-//! Which pair of queues a received frame goes to when the driver has not asked for RSS (spec 5.1.6.5.6): the one by which it last sent a frame of the same flow, or the first.
+//! Which pair of queues a received frame goes to: the one that its hash says ([`super::rss`]) or, when the driver has not asked for that, the one by which it last sent a frame of the same flow, or the first (spec 5.1.6.5.6).
 use super::device::Device;
 use super::flow::Flow;
 use ferric_abi::virtio::feature;
@@ -47,7 +47,7 @@ impl Device {
 
     /// The pair for a received frame.
     pub(super) fn pair_of(&self, frame: &[u8]) -> u16 {
-        self.flows.pair_of(frame, self.modes.pairs)
+        self.rss.as_ref().map_or_else(|| self.flows.pair_of(frame, self.modes.pairs), |rss| rss.pair_of(frame))
     }
 }
 

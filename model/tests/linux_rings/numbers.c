@@ -67,6 +67,13 @@ int main(void)
 	FIELD(NetHeader, num_buffers, virtio_net_hdr_v1, num_buffers);
 	SIZE(NetHeader, virtio_net_hdr_v1);
 	SIZE(ControlHead, virtio_net_ctrl_hdr);
+	FIELD(RssHead, hash_types, virtio_net_rss_config_hdr, hash_types);
+	FIELD(RssHead, mask, virtio_net_rss_config_hdr, indirection_table_mask);
+	FIELD(RssHead, unclassified, virtio_net_rss_config_hdr, unclassified_queue);
+	NUMBER("size RssHead", offsetof(struct virtio_net_rss_config_hdr, indirection_table));
+	FIELD(RssTail, max_tx_vq, virtio_net_rss_config_trailer, max_tx_vq);
+	FIELD(RssTail, key_length, virtio_net_rss_config_trailer, hash_key_length);
+	NUMBER("size RssTail", offsetof(struct virtio_net_rss_config_trailer, hash_key_data));
 
 	FIELD(SplitDesc, addr, vring_desc, addr);
 	FIELD(SplitDesc, length, vring_desc, len);
@@ -117,6 +124,13 @@ int main(void)
 	NUMBER("control MAC_ADDR_SET", VIRTIO_NET_CTRL_MAC_ADDR_SET);
 	NUMBER("control MQ", VIRTIO_NET_CTRL_MQ);
 	NUMBER("control MQ_PAIRS_SET", VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET);
+	NUMBER("control MQ_RSS_CONFIG", VIRTIO_NET_CTRL_MQ_RSS_CONFIG);
+	NUMBER("hash IPV4", VIRTIO_NET_RSS_HASH_TYPE_IPv4);
+	NUMBER("hash TCPV4", VIRTIO_NET_RSS_HASH_TYPE_TCPv4);
+	NUMBER("hash UDPV4", VIRTIO_NET_RSS_HASH_TYPE_UDPv4);
+	NUMBER("hash IPV6", VIRTIO_NET_RSS_HASH_TYPE_IPv6);
+	NUMBER("hash TCPV6", VIRTIO_NET_RSS_HASH_TYPE_TCPv6);
+	NUMBER("hash UDPV6", VIRTIO_NET_RSS_HASH_TYPE_UDPv6);
 	NUMBER("control ERR", VIRTIO_NET_ERR);
 	NUMBER("isr CONFIG", VIRTIO_PCI_ISR_CONFIG);
 	NUMBER("vector NONE", VIRTIO_MSI_NO_VECTOR);

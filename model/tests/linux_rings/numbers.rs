@@ -1,7 +1,7 @@
 //! The declarations of `ferric_abi::virtio` against Linux' own headers.
 use crate::linux;
 use ferric_abi::layout::Layout;
-use ferric_abi::virtio::net::{control, gso};
+use ferric_abi::virtio::net::{control, gso, hash_type};
 use ferric_abi::virtio::{event, feature, isr, status, NO_VECTOR};
 use std::collections::BTreeSet;
 
@@ -43,6 +43,13 @@ fn ours(words: &[&str]) -> u64 {
         ["control", "MAC_ADDR_SET"] => control::MAC_ADDR_SET.into(),
         ["control", "MQ"] => control::MQ.into(),
         ["control", "MQ_PAIRS_SET"] => control::MQ_PAIRS_SET.into(),
+        ["control", "MQ_RSS_CONFIG"] => control::MQ_RSS_CONFIG.into(),
+        ["hash", "IPV4"] => hash_type::IPV4.into(),
+        ["hash", "TCPV4"] => hash_type::TCPV4.into(),
+        ["hash", "UDPV4"] => hash_type::UDPV4.into(),
+        ["hash", "IPV6"] => hash_type::IPV6.into(),
+        ["hash", "TCPV6"] => hash_type::TCPV6.into(),
+        ["hash", "UDPV6"] => hash_type::UDPV6.into(),
         ["control", "ERR"] => control::ERR.into(),
         ["isr", "CONFIG"] => isr::CONFIG.into(),
         ["vector", "NONE"] => NO_VECTOR.into(),

@@ -112,7 +112,7 @@ impl GatewareSeat {
         let device = &self.front.device;
         let (rules, pairs) = (device.rules(), device.receiving());
         let multiqueue = rules.has(feature::MQ);
-        let wants = Wants { rules, pairs: pairs as u8, first: 0, multiqueue, rss: None }.writes(NUMBER.into());
+        let wants = Wants { rules, pairs: pairs as u8, first: 0, multiqueue, rss: device.rss() }.writes(NUMBER.into());
         let number = u32::from(NUMBER);
         // Lines of two words are written whole.
         let whole = |at: u32| at >> 16 <= tables::STATIONS as u32;

@@ -58,6 +58,7 @@ const IN_GATEWARE: u64 = feature::CSUM
     | feature::ORDER_PLATFORM
     | feature::NOTIFICATION_DATA
     | feature::RING_RESET
+    | feature::RSS
     | feature::SPEED_DUPLEX;
 
 /// A virtio network function that a card is to have.
@@ -85,7 +86,7 @@ impl FunctionConfig {
         let known = if self.body == Body::Twin { Offer::KNOWN } else { IN_GATEWARE };
         let mut offered = known & !self.without;
         if self.pairs == 1 {
-            offered &= !feature::MQ;
+            offered &= !(feature::MQ | feature::RSS);
         }
         // What a feature needs may be missing because something was left out before it.
         while let Some(orphan) = feature::ALL.iter().find(|f| offered >> f.bit & 1 == 1 && f.needs != 0 && offered & f.needs == 0) {
@@ -100,7 +101,7 @@ impl FunctionConfig {
         mac[..6].copy_from_slice(&self.mac);
         let config = NetConfig::default().with_mac(u64::from_le_bytes(mac)).with_status(net::link::UP).with_mtu(MTU).with_speed(SPEED).with_duplex(FULL_DUPLEX);
         let features = self.features();
-        let pairs = if features & feature::MQ == 0 { 1 } else { self.pairs };
+        let pairs = if features & (feature::MQ | feature::RSS) == 0 { 1 } else { self.pairs };
         Offer { features, pairs, max_size: MAX_SIZE, vectors: pci::MSIX_VECTORS, stock: STOCK, config }
     }
 }

@@ -4,9 +4,9 @@ use super::choose::{tables, Function};
 use super::stations::{Station, GROUPS, LG_STATIONS};
 use crate::tb::Fields;
 use ferric_abi::virtio::feature;
-use ferric_abi::virtio::net::control;
+use ferric_abi::virtio::net::{control, hash_type};
 use ferric_model::virtio::filter::Rules;
-use ferric_model::virtio::rss::{hash_type, Rss};
+use ferric_model::virtio::rss::Rss;
 
 /// log2 of the words of a line of the control bus.
 const LG_WORD: u32 = 6;

@@ -7,4 +7,5 @@ mod offloads;
 mod registers;
 mod rings;
 mod rss;
+mod spread;
 mod table;

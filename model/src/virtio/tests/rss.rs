@@ -1,5 +1,6 @@
 //! RSS: the verification suite that Microsoft has published for the Toeplitz hash ("Verifying the RSS Hash Calculation"), and which kind of hash counts.
-use crate::virtio::rss::{hash_type, toeplitz, Rss, KEY};
+use crate::virtio::rss::{toeplitz, Rss, KEY};
+use ferric_abi::virtio::net::hash_type;
 use std::net::IpAddr;
 
 /// The key of the suite.
