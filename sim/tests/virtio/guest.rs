@@ -20,11 +20,11 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub const SIZE: u16 = 64;
 pub const RECEIVE: u16 = 0;
 pub const TRANSMIT: u16 = 1;
-/// Queues at most: of two pairs, and the control queue behind them.
-const QUEUES: usize = 5;
+/// Queues at most: of four pairs, and the control queue behind them.
+const QUEUES: usize = 9;
 /// Where the guest's memory is for the device, and how much there is. Rings come first, then a buffer for each descriptor of each ring.
 pub const BASE: u64 = 0x7_0000_0000;
-pub const BYTES: u64 = 0x200_0000;
+pub const BYTES: u64 = 0x400_0000;
 const BUFFERS: u64 = 0x10_0000;
 const BUFFER: u64 = 0x1_0000;
 /// Of these each driver takes what is offered, unless it says otherwise.
@@ -37,7 +37,8 @@ const TAKEN: u64 = feature::VERSION_1
     | feature::HOST_TSO4
     | feature::MRG_RXBUF
     | feature::INDIRECT_DESC
-    | feature::MQ;
+    | feature::MQ
+    | feature::RSS;
 
 /// A card that is served, with one virtio function, and the wire's other end.
 pub struct Served {
@@ -47,7 +48,7 @@ pub struct Served {
     pub mac: [u8; 6],
     /// Features that a driver takes unless it says otherwise.
     pub taken: u64,
-    /// Its pairs of queues, 1 or 2.
+    /// Its pairs of queues, 1 to 4.
     pairs: u16,
     wire: UdpSocket,
 }
@@ -215,9 +216,14 @@ impl Guest {
     /// Writes 0 to the status and reads until it is there, as Linux does.
     pub fn reset(&mut self) {
         self.set("device_status", 0);
+        self.assert_register("device_status", 0);
+    }
+
+    /// A register has a value, or will have it: a reset takes its time.
+    pub fn assert_register(&mut self, name: &str, value: u64) {
         let end = Instant::now() + PATIENCE;
-        while self.register("device_status") != 0 {
-            assert!(Instant::now() < end, "the reset does not end");
+        while self.register(name) != value {
+            assert!(Instant::now() < end, "{name} does not become {value}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -242,18 +248,21 @@ impl Guest {
         }
         self.set("device_status", 11);
         assert_eq!(self.register("device_status"), 11);
-        self.memory.write_all_at(&[0; 0x4000 * QUEUES], 0).unwrap();
-        (self.available, self.seen) = ([0; QUEUES], [0; QUEUES]);
-        for queue in 0..=self.control {
-            self.set("queue_select", queue.into());
-            self.set("queue_size", SIZE.into());
-            self.set("queue_msix_vector", u64::from(queue) + 1);
-            assert_eq!(self.register("queue_msix_vector"), u64::from(queue) + 1);
-            for (part, name) in [(0, "queue_desc"), (1, "queue_driver"), (2, "queue_device")] {
-                self.set(name, Self::area(queue, part));
-            }
-            self.set("queue_enable", 1);
+        (0..=self.control).for_each(|queue| self.enable(queue));
+    }
+
+    /// Enables a queue, from its beginning on.
+    pub fn enable(&mut self, queue: u16) {
+        self.memory.write_all_at(&[0; 0x4000], Self::area(queue, 0) - BASE).unwrap();
+        (self.available[usize::from(queue)], self.seen[usize::from(queue)]) = (0, 0);
+        self.set("queue_select", queue.into());
+        self.set("queue_size", SIZE.into());
+        self.set("queue_msix_vector", u64::from(queue) + 1);
+        assert_eq!(self.register("queue_msix_vector"), u64::from(queue) + 1);
+        for (part, name) in [(0, "queue_desc"), (1, "queue_driver"), (2, "queue_device")] {
+            self.set(name, Self::area(queue, part));
         }
+        self.set("queue_enable", 1);
     }
 
     /// DRIVER_OK.

@@ -3,6 +3,7 @@
 mod guest;
 mod packed;
 mod seats;
+mod spread;
 
 use ferric_abi::virtio::net::{control, gso};
 use ferric_abi::virtio::{feature, isr, status, window, NetHeader};
@@ -90,9 +91,9 @@ fn the_function_as_linux_finds_it() {
 fn what_is_not_offered_takes_what_needs_it_along() {
     let without = |without| FunctionConfig { without, pairs: 2, ..FunctionConfig::new(0, 4) }.features();
     assert_ne!(without(0) & feature::MQ, 0);
-    assert_eq!(without(feature::CTRL_VQ) & (feature::CTRL_RX | feature::CTRL_VLAN | feature::MQ | feature::CTRL_MAC_ADDR), 0);
+    assert_eq!(without(feature::CTRL_VQ) & (feature::CTRL_RX | feature::CTRL_VLAN | feature::MQ | feature::RSS | feature::CTRL_MAC_ADDR), 0);
     assert_eq!(without(feature::CSUM) & (feature::HOST_TSO4 | feature::HOST_USO | feature::HOST_ECN), 0);
-    assert_eq!(FunctionConfig::new(0, 4).features() & feature::MQ, 0, "one pair");
+    assert_eq!(FunctionConfig::new(0, 4).features() & (feature::MQ | feature::RSS), 0, "one pair");
 }
 
 #[test]

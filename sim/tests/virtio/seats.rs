@@ -1,7 +1,7 @@
 //! What holds whoever sits in the function's place: the golden model, or the gateware's engine.
 use super::guest::*;
 use super::packed::packed_rings;
-use super::{tcp, whole, PEER};
+use super::{spread, tcp, whole, PEER};
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::csr;
 use ferric_abi::virtio::net::control;
@@ -284,6 +284,8 @@ fn all_of_it(served: impl Fn(u16) -> Served) {
     merged_frames(&served(1));
     packed_rings(&served(1));
     pairs_of_queues(&served(2));
+    spread::frames_are_spread(&served(4));
+    spread::resets_in_the_middle(&served(4));
     drops_and_lost_rings(&served(1));
     resets_under_load(&served(1));
     hostile_guests(&served(1));
