@@ -85,15 +85,42 @@ act_offload() {
   done
   sums
 }
-# Pairs of queues: streams of several flows with each number of them; with four, flows come by more than one.
+# received: packets by receive queue
+received() { ethtool -S "$(interface 0)" | awk '/rx_queue_[0-9]+_packets/ { print $2 }' | tr '\n' ' '; }
+# spread WEIGHT...: a table with these shares of the pairs and a new key, and packets of 256 flows; whoever reads the log judges by which queue they came (tests/vm/flows).
+spread() {
+  key=$(od -An -v -tx1 -N40 /dev/urandom | tr -s ' \n' ':' | sed 's/^://; s/:$//')
+  ethtool -X "$(interface 0)" hkey $key weight "$@" || fail "ethtool -X $*"
+  echo "ASKED $key $*"
+  ethtool -x "$(interface 0)"
+  before=$(received)
+  queues "$(interface 0)" spread 256 || fail "queues: spread"
+  echo "QUEUES weights $*: packets by queue, before $before, now $(received)"
+}
+# Pairs of queues: streams of several flows with each number of them; with four, flows come by more than one. vm.spread=hash: then tables and keys of receive-side scaling; else flows come by the pair that
+# sends them, which the driver's own program judges. At last the filter: a group and a VLAN are wanted that were not.
 act_queues() {
   for pairs in 1 2 3 4; do
     ethtool -L "$(interface 0)" combined $pairs || fail "ethtool -L $pairs"
     pings 0 1472 20
     run -n 4M -P 8; run -n 4M -P 8 -R
-    echo "QUEUES $pairs: packets by queue $(ethtool -S "$(interface 0)" | awk '/rx_queue_[0-9]+_packets/ { print $2 }' | tr '\n' ' ')"
+    echo "QUEUES $pairs: packets by queue $(received)"
+    if [ $spread != hash ]; then
+      ethtool -x "$(interface 0)" 2> /dev/null | grep -q 'RSS hash key' && fail "there is a table"
+      queues "$(interface 0)" answers 256 || fail "queues: answers"
+      continue
+    fi
+    case $pairs in
+      1) spread 1 ;;
+      2) spread 1 1; spread 0 1 ;;
+      3) spread 1 1 1; spread 5 2 1 ;;
+      4) spread 1 1 1 1; spread 1 2 3 4 ;;
+    esac
   done
   [ "$(ethtool -S "$(interface 0)" | awk '/rx_queue_[0-9]+_packets/ && $2 > 0' | wc -l)" -gt 1 ] || fail "all by one queue"
+  modprobe 8021q
+  /bin/ip link add link "$(interface 0)" name vlan5 type vlan id 5 && /bin/ip link set vlan5 up && /bin/ip maddr add 01:00:5e:7f:00:05 dev "$(interface 0)" || fail "a VLAN and a group"
+  queues "$(interface 0)" filter 1000 || fail "queues: filter"
   sums
 }
 act_matrix() {
