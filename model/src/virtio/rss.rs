@@ -31,7 +31,7 @@ pub struct Rss {
 impl Rss {
     /// The data of MQ_RSS_CONFIG, and the transmit queues that the driver may use from then on. `is_enabled` says which pair's receive queue is. `None`: what is asked for cannot be. The table's length is no power of
     /// two or more than [`MOST`]; a kind of hash is not supported; a table's entry or that of what has no hash is no enabled queue; the key is longer than [`KEY`], or there is none and something is to be hashed; the
-    /// data are cut, or there is more of them. Of a shorter key the rest is zero.
+    /// data are cut. Of a shorter key the rest is zero. What is behind the key is not looked at: Linux sends a byte more, which its compiler has put there (7.3).
     pub fn parse(data: &[u8], is_enabled: impl Fn(u16) -> bool) -> Option<(Self, u16)> {
         let (head, rest) = data.split_first_chunk()?;
         let head = RssHead(*head);
@@ -40,8 +40,9 @@ impl Rss {
         let (tail, bytes) = rest.split_first_chunk()?;
         let tail = RssTail(*tail);
         let types = head.hash_types();
-        let whole = bytes.len() == usize::from(tail.key_length()) && bytes.len() <= KEY && (types == 0 || !bytes.is_empty());
-        if !whole || !entries.is_power_of_two() || entries > MOST || types & !hash_type::ALL != 0 {
+        let bytes = bytes.get(..usize::from(tail.key_length()))?;
+        let is_key = bytes.len() <= KEY && (types == 0 || !bytes.is_empty());
+        if !is_key || !entries.is_power_of_two() || entries > MOST || types & !hash_type::ALL != 0 {
             return None;
         }
         let mut key = [0; KEY];

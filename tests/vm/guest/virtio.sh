@@ -85,8 +85,8 @@ act_offload() {
   done
   sums
 }
-# received: packets by receive queue
-received() { ethtool -S "$(interface 0)" | awk '/rx_queue_[0-9]+_packets/ { print $2 }' | tr '\n' ' '; }
+# received: interrupts by receive queue (the driver of Linux 7.3 does not show its counts of packets to ethtool)
+received() { awk '/virtio0-input/ { sum = 0; for (n = 2; n <= NF && $n ~ /^[0-9]+$/; n++) sum += $n; print sum }' /proc/interrupts | tr '\n' ' '; }
 # spread WEIGHT...: a table with these shares of the pairs and a new key, and packets of 256 flows; whoever reads the log judges by which queue they came (tests/vm/flows).
 spread() {
   key=$(od -An -v -tx1 -N40 /dev/urandom | tr -s ' \n' ':' | sed 's/^://; s/:$//')
@@ -95,7 +95,7 @@ spread() {
   ethtool -x "$(interface 0)"
   before=$(received)
   queues "$(interface 0)" spread 256 || fail "queues: spread"
-  echo "QUEUES weights $*: packets by queue, before $before, now $(received)"
+  echo "QUEUES weights $*: interrupts by queue, before $before, now $(received)"
 }
 # Pairs of queues: streams of several flows with each number of them; with four, flows come by more than one. vm.spread=hash: then tables and keys of receive-side scaling; else flows come by the pair that
 # sends them, which the driver's own program judges. At last the filter: a group and a VLAN are wanted that were not.
@@ -106,7 +106,7 @@ act_queues() {
     ethtool -L "$(interface 0)" combined $pairs || fail "ethtool -L $pairs"
     pings 0 1472 20
     run -n 4M -P 8; run -n 4M -P 8 -R
-    echo "QUEUES $pairs: packets by queue $(received)"
+    echo "QUEUES $pairs: interrupts by queue $(received)"
     if [ $spread != hash ]; then
       queues "$(interface 0)" answers 256 || fail "queues: answers"
       continue
@@ -118,7 +118,7 @@ act_queues() {
       4) spread 1 1 1 1; spread 1 2 3 4 ;;
     esac
   done
-  [ "$(ethtool -S "$(interface 0)" | awk '/rx_queue_[0-9]+_packets/ && $2 > 0' | wc -l)" -gt 1 ] || fail "all by one queue"
+  [ "$(received | tr ' ' '\n' | grep -c '[1-9]')" -gt 1 ] || fail "all by one queue"
   modprobe 8021q
   /bin/ip link add link "$(interface 0)" name vlan5 type vlan id 5 && /bin/ip link set vlan5 up && /bin/ip maddr add 01:00:5e:7f:00:05 dev "$(interface 0)" || fail "a VLAN and a group"
   queues "$(interface 0)" filter 1000 || fail "queues: filter"

@@ -152,20 +152,19 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         // Keys.
         but(&other, |c| (c.key_length, c.key) = (KEY as u8 + 1, vec![1; KEY + 1])),
         but(&other, |c| (c.key_length, c.key) = (0, Vec::new())),
-        but(&other, |c| c.key_length = KEY as u8 - 1),
         but(&other, |c| c.key_length = u8::MAX),
     ]
     .iter()
     .map(Config::bytes)
     .collect();
-    // Cut anywhere, and a byte too long.
+    // Cut anywhere.
     bad.extend((0..other.bytes().len()).map(|length| other.bytes()[..length].to_vec()));
-    bad.push([&other.bytes()[..], &[0]].concat());
     for (n, data) in (1..).zip(bad) {
         assert_eq!(command(&mut guest, control::MQ_RSS_CONFIG, &data), control::ERR, "{data:x?}");
         assert_eq!((guest.device.rss().cloned(), *guest.device.modes(), guest.count(BadCommand)), (rss.clone(), modes, n), "{data:x?}");
     }
-    assert_eq!(command(&mut guest, control::MQ_RSS_CONFIG, &other.bytes()), control::OK);
+    // A byte behind the key, as Linux 7.3 has it.
+    assert_eq!(command(&mut guest, control::MQ_RSS_CONFIG, &[&other.bytes()[..], &[7]].concat()), control::OK);
     assert_ne!((guest.device.rss().cloned(), *guest.device.modes()), (rss, modes));
     // There is no such command: hashes in headers are not offered.
     assert_eq!(command(&mut guest, control::MQ_RSS_CONFIG + 1, &other.bytes()), control::ERR);
