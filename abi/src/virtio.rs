@@ -45,6 +45,8 @@ macro_rules! virtio_records {
             ControlHead [2] { class: u8[8] "See `net::control`."; command: u8[8] "Command of the class."; }
             #[doc = "Head of the data of MQ_RSS_CONFIG (spec 5.1.6.5.7.1); `mask` + 1 pairs of 16 bits each follow, behind them `RssTail`."]
             RssHead [8] { hash_types: u32[32] "See `net::hash_type`."; mask: u16[16] "Bits of the hash that say which entry counts: the table's length less one."; unclassified: u16[16] "Pair of what has no hash."; }
+            #[doc = "Data of the commands that coalesce notifications (spec 5.1.6.5.9)."]
+            NotfCoal [8] { max_packets: u32[32] "Packets before a notification; 0: each has its own."; max_usecs: u32[32] "Microseconds before a notification, from the first packet on; 0: each packet has its own."; }
             #[doc = "What is behind the table of MQ_RSS_CONFIG; the key follows (spec 5.1.6.5.7.1)."]
             RssTail [3] { max_tx_vq: u16[16] "Transmit queues that the driver may use, from the first on."; key_length: u8[8] "Bytes of the key."; }
         }

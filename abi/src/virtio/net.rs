@@ -70,6 +70,12 @@ pub mod control {
     pub const MQ_PAIRS_SET: u8 = 0;
     /// Receive-side scaling: `RssHead`, a table of pairs, `RssTail`, a key.
     pub const MQ_RSS_CONFIG: u8 = 1;
+    /// Coalescing of notifications.
+    pub const NOTF_COAL: u8 = 6;
+    /// Of transmit queues: `NotfCoal`.
+    pub const NOTF_COAL_TX_SET: u8 = 0;
+    /// Of receive queues: `NotfCoal`.
+    pub const NOTF_COAL_RX_SET: u8 = 1;
     /// Answer: done.
     pub const OK: u8 = 0;
     /// Answer: not done.

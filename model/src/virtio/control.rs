@@ -1,9 +1,10 @@
-//! The control queue (spec 5.1.6.5): receive modes, the filter's MAC addresses and VLANs, the function's own MAC address, pairs in use, receive-side scaling. A command that is not done is answered with an error if there is room for an answer, and counted.
+//! The control queue (spec 5.1.6.5): receive modes, the filter's MAC addresses and VLANs, the function's own MAC address, pairs in use, receive-side scaling, coalescing. A command that is not done is answered with an error if there is room for an answer, and counted.
+use super::coalesce::Limits;
 use super::device::Device;
 use super::engine::Taken;
 use super::memory::Memory;
-use super::rss::Rss;
 use super::queue::Role;
+use super::rss::Rss;
 use super::transmit::gather;
 use super::walk::Segment;
 use ferric_abi::codes::VirtioCause;
@@ -20,11 +21,15 @@ pub struct Modes {
     pub receive: [bool; 6],
     /// Pairs of queues in use; with receive-side scaling those that the driver sends by, while the table says which of them receive.
     pub pairs: u16,
+    /// When the driver is told of buffers that receive queues have used.
+    pub receive_limits: Limits,
+    /// The same of transmit queues.
+    pub transmit_limits: Limits,
 }
 
 impl Default for Modes {
     fn default() -> Self {
-        Self { receive: [false; 6], pairs: 1 }
+        Self { receive: [false; 6], pairs: 1, receive_limits: Limits::default(), transmit_limits: Limits::default() }
     }
 }
 
@@ -80,6 +85,8 @@ impl Device {
                 let (rss, pairs) = Rss::parse(data, |pair| self.is_enabled(pair))?;
                 self.use_pairs(pairs, Some(rss))?;
             }
+            (control::NOTF_COAL, control::NOTF_COAL_TX_SET) if has(feature::NOTF_COAL) => self.modes.transmit_limits = Limits::parse(data)?,
+            (control::NOTF_COAL, control::NOTF_COAL_RX_SET) if has(feature::NOTF_COAL) => self.modes.receive_limits = Limits::parse(data)?,
             _ => return None,
         }
         Some(())

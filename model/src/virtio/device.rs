@@ -1,4 +1,5 @@
 //! The function as a whole: what its owner calls. Its register window is in `common.rs`.
+use super::coalesce::Untold;
 use super::control::Modes;
 use super::counters::Counters;
 use super::engine::Balance;
@@ -58,6 +59,7 @@ impl Offer {
         | feature::RING_RESET
         | feature::HOST_USO
         | feature::RSS
+        | feature::NOTF_COAL
         | feature::SPEED_DUPLEX;
 }
 
@@ -103,6 +105,8 @@ pub struct Device {
     pub(super) flows: Flows,
     /// Frames are spread by their hash; `None`: by their flow.
     pub(super) rss: Option<Rss>,
+    /// Microseconds, as the owner has said last.
+    pub(super) now: u64,
     interrupts: Vec<u16>,
     pub(super) counters: Counters,
 }
@@ -133,6 +137,7 @@ impl Device {
             filter: Filter::default(),
             flows: Flows::default(),
             rss: None,
+            now: 0,
             interrupts: Vec::new(),
             counters: Counters::default(),
         }
@@ -218,16 +223,18 @@ impl Device {
     }
 
     fn try_step(&mut self, memory: &mut dyn Memory, queue: u16, role: Role) -> Result<Step, VirtioCause> {
+        let may_tell = self.may_tell(queue);
         let q = &mut self.queues[usize::from(queue)];
         let Some(engine) = q.engine.as_mut().filter(|_| !q.lent) else { return Ok(Step::Idle) };
-        if let Some(wants) = engine.wants_interrupt(memory)? {
+        if engine.give_back(memory)? > 0 {
+            return Ok(Step::Worked);
+        }
+        if let Some(wants) = if may_tell { engine.wants_interrupt(memory)? } else { None } {
             let vector = q.vector;
+            q.untold = Untold::default();
             if wants {
                 self.interrupt(isr::QUEUE, vector);
             }
-            return Ok(Step::Worked);
-        }
-        if engine.give_back(memory)? > 0 {
             return Ok(Step::Worked);
         }
         if role == Role::Receive {
@@ -261,7 +268,7 @@ impl Device {
     /// The frame of this ticket has left: its chain is done with. Frames may come back in any order; their chains are used in that of the ring.
     pub fn sent(&mut self, ticket: Ticket) {
         if let Some(queue) = self.queues.get_mut(usize::from(ticket.queue)) {
-            queue.finish(ticket);
+            queue.finish(ticket, self.now);
         }
         self.settle();
     }
@@ -319,7 +326,7 @@ impl Device {
         if self.resets && self.queues.iter().all(Queue::is_drained) {
             let (counters, mut queues) = (std::mem::take(&mut self.counters), std::mem::take(&mut self.queues));
             queues.iter_mut().for_each(|queue| queue.clear(self.offer.max_size));
-            *self = Self { counters, queues, generation: self.generation, ..Self::new(self.offer) };
+            *self = Self { counters, queues, generation: self.generation, now: self.now, ..Self::new(self.offer) };
         }
     }
 }

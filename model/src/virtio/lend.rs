@@ -39,7 +39,7 @@ impl Device {
             if q.is_of(ticket) {
                 q.lent = false;
             }
-            q.finish(ticket);
+            q.finish(ticket, self.now);
         }
         self.settle();
     }

@@ -1,5 +1,6 @@
 //! A virtio network function: the golden model of its queues, registers and headers, byte by byte over a memory trait. Written from VIRTIO 1.3, whose sections are named as `spec`, and
 //! from the design page VIRTIO.md. What of it is gateware: docs/virtio.md. See the README beside this file.
+pub mod coalesce;
 pub mod common;
 pub mod control;
 pub mod counters;

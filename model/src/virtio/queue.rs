@@ -1,4 +1,5 @@
 //! A queue of a function: its registers, and its ring while it is enabled.
+use super::coalesce::Untold;
 use super::engine::{Engine, Taken};
 use super::ring::{Format, Ring};
 use super::walk::Direction;
@@ -51,6 +52,8 @@ pub struct Queue {
     pub(super) fills: bool,
     /// Receive: frames in a row whose buffers could not be written.
     pub(super) faults: u32,
+    /// Packets of which the driver has not been told.
+    pub(super) untold: Untold,
     /// The driver has reset the queue, and it is not done.
     pub(super) resets: bool,
     /// Somebody else runs the ring (`lend.rs`).
@@ -63,7 +66,7 @@ pub struct Queue {
 
 impl Queue {
     pub(super) fn new(max: u16) -> Self {
-        Self { size: max, vector: NO_VECTOR, areas: [0; 3], engine: None, stock: VecDeque::new(), fills: true, faults: 0, resets: false, lent: false, life: 0, late: 0 }
+        Self { size: max, vector: NO_VECTOR, areas: [0; 3], engine: None, stock: VecDeque::new(), fills: true, faults: 0, untold: Untold::default(), resets: false, lent: false, life: 0, late: 0 }
     }
 
     /// Its ring begins; `false`: what the registers say cannot be.
@@ -101,11 +104,12 @@ impl Queue {
     }
 
     /// The frame of this ticket has left, or will not.
-    pub(super) fn finish(&mut self, ticket: Ticket) {
+    pub(super) fn finish(&mut self, ticket: Ticket, now: u64) {
         if !self.is_of(ticket) {
             self.late = self.late.saturating_sub(1);
         } else if let Some(engine) = &mut self.engine {
             engine.finish(ticket.number, 0);
+            self.untold.count(now);
         }
     }
 }

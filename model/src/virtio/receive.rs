@@ -47,6 +47,7 @@ impl Device {
         for (chain, bytes) in chains.iter().zip(written.as_deref().unwrap_or(&vec![0; chains.len()])) {
             engine.finish(chain.number, *bytes);
         }
+        queue.untold.count(self.now);
         queue.faults = if written.is_ok() { 0 } else { queue.faults + 1 };
         if queue.faults >= MAX_FAULTS {
             self.need_reset();

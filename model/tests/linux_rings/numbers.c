@@ -131,6 +131,12 @@ int main(void)
 	NUMBER("hash IPV6", VIRTIO_NET_RSS_HASH_TYPE_IPv6);
 	NUMBER("hash TCPV6", VIRTIO_NET_RSS_HASH_TYPE_TCPv6);
 	NUMBER("hash UDPV6", VIRTIO_NET_RSS_HASH_TYPE_UDPv6);
+	NUMBER("control NOTF_COAL", VIRTIO_NET_CTRL_NOTF_COAL);
+	NUMBER("control NOTF_COAL_TX_SET", VIRTIO_NET_CTRL_NOTF_COAL_TX_SET);
+	NUMBER("control NOTF_COAL_RX_SET", VIRTIO_NET_CTRL_NOTF_COAL_RX_SET);
+	FIELD(NotfCoal, max_packets, virtio_net_ctrl_coal, max_packets);
+	FIELD(NotfCoal, max_usecs, virtio_net_ctrl_coal, max_usecs);
+	SIZE(NotfCoal, virtio_net_ctrl_coal);
 	NUMBER("control ERR", VIRTIO_NET_ERR);
 	NUMBER("isr CONFIG", VIRTIO_PCI_ISR_CONFIG);
 	NUMBER("vector NONE", VIRTIO_MSI_NO_VECTOR);

@@ -1,6 +1,7 @@
 //! The golden model in a virtio function's place.
 use super::{Front, FunctionConfig, GuestMemory, Seat, SeatEdge};
 use ferric_model::virtio::Step;
+use std::time::Instant;
 
 /// Steps of a queue in one cycle of the world at most, and bytes that a function sends in one, about: others get their turn.
 const STEPS: usize = 256;
@@ -11,12 +12,14 @@ pub struct ModelSeat {
     front: Front,
     /// The queue that has the first turn.
     first: u16,
+    /// When the function was made: notifications that are held back go by the guest's time, which is ours.
+    began: Instant,
 }
 
 impl ModelSeat {
     /// The function after power-on, number `function` of its card.
     pub fn new(function: u16, config: &FunctionConfig) -> Self {
-        Self { front: Front::new(function, config), first: 0 }
+        Self { front: Front::new(function, config), first: 0, began: Instant::now() }
     }
 
     /// Steps of one queue until it has nothing to do or its turn is over.
@@ -59,6 +62,7 @@ impl Seat for ModelSeat {
         }
         let front = &mut self.front;
         front.busy = false;
+        front.device.set_time(self.began.elapsed().as_micros() as u64);
         while let Some(frame) = front.arrives() {
             front.device.arrive(&mut GuestMemory { iommu: edge.iommu, function: front.function }, &frame);
         }
@@ -68,6 +72,8 @@ impl Seat for ModelSeat {
         }
         self.first = (self.first + 1) % queues;
         self.front.interrupt(edge);
+        // Nobody wakes the function when the time has come.
+        self.front.busy |= self.front.device.holds_back();
         true
     }
 

@@ -6,13 +6,15 @@ mod seats;
 mod spread;
 
 use ferric_abi::virtio::net::{control, gso};
-use ferric_abi::virtio::{feature, isr, status, window, NetHeader};
+use ferric_abi::virtio::{feature, isr, status, window, NetHeader, NotfCoal};
 use ferric_abi::{csr, pci};
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_model::net::sums;
+use ferric_model::virtio::coalesce;
 use ferric_sim::pci::virtio::ACCESS;
 use ferric_sim::virtio::FunctionConfig;
 use guest::*;
+use std::time::{Duration, Instant};
 
 /// A TCP segment of the guest's flow to 10.0.0.1 with `payload` bytes, the sum of the pseudo header in its checksum's place.
 fn tcp(dst: [u8; 6], payload: usize) -> Vec<u8> {
@@ -161,4 +163,22 @@ fn frames_come_and_those_of_strangers_do_not() {
     assert_eq!(guest.received().1, whole(stranger, 60));
     served.assert_arrived(8);
     assert_eq!((served.server.network(1).device.filtered, served.server.network(1).device.delivered), (3, 5));
+}
+
+/// Three frames of ten for which the driver wants to wait: it is told of them when the time has passed, although nothing else happens then.
+#[test]
+fn notifications_are_held_back_for_a_time() {
+    let served = Served::new();
+    let mut guest = Guest::connect(&served);
+    guest.begin(served.taken | feature::NOTF_COAL);
+    let held = Duration::from_micros(coalesce::LONGEST.into());
+    let limits = NotfCoal::default().with_max_packets(10).with_max_usecs(coalesce::LONGEST);
+    assert_eq!(guest.command(&[&[control::NOTF_COAL, control::NOTF_COAL_RX_SET][..], &limits.0].concat()), control::OK);
+    guest.offer(16, 2048);
+    let begun = Instant::now();
+    (0..3).for_each(|_| served.send(&whole(served.mac, 500)));
+    (0..3).for_each(|_| drop(guest.received()));
+    assert_eq!(guest.interrupts(RECEIVE), 1);
+    assert!(begun.elapsed() >= held);
+    served.assert_arrived(3);
 }

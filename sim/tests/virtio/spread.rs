@@ -17,11 +17,7 @@ const RESET: u16 = 2;
 fn packet(rng: &mut Rng, mac: [u8; 6]) -> Vec<u8> {
     let (v4, protocol) = (rng.gen(), if rng.gen() { 6 } else { 17 });
     let payload = rng.gen_range(40..200);
-    let (head, addresses) = if v4 {
-        (vec![8, 0, 0x45, 0, 0, 20 + payload, 0, 1, 0x40, 0, 64, protocol, 0, 0], 8)
-    } else {
-        (vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, payload, protocol, 64], 32)
-    };
+    let (head, addresses) = if v4 { (vec![8, 0, 0x45, 0, 0, 20 + payload, 0, 1, 0x40, 0, 64, protocol, 0, 0], 8) } else { (vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, payload, protocol, 64], 32) };
     let any: Vec<u8> = (0..addresses + usize::from(payload)).map(|_| rng.gen()).collect();
     [&mac[..], &[2, 0, 0, 0, 0, 1], &head, &any].concat()
 }

@@ -25,7 +25,7 @@ pings() {
 features() {
   bits=$(cat /sys/bus/virtio/devices/virtio$1/features)
   taken=
-  for f in 35:packed 30:event_idx 29:indirect 16:mergeable 36:in_order 39:notification_data 1:csum 12:tso4 57:uso 23:mq 61:rss; do
+  for f in 35:packed 30:event_idx 29:indirect 16:mergeable 36:in_order 39:notification_data 1:csum 12:tso4 57:uso 23:mq 61:rss 54:coalescing; do
     [ "$(echo $bits | cut -c${f%%:*})" = 0 ] || taken="$taken ${f#*:}"
   done
   echo "FEATURES function $1:$taken"
@@ -97,6 +97,20 @@ spread() {
   queues "$(interface 0)" spread 256 || fail "queues: spread"
   echo "QUEUES weights $*: interrupts by queue, before $before, now $(received)"
 }
+# interrupts: of all receive queues
+interrupts() { received | tr ' ' '\n' | awk '{ sum += $1 } END { print sum }'; }
+# 100 frames, one each 6 ms: without limits most have an interrupt of their own, with limits ten share one, or those of half a second do. All come.
+coalesce() {
+  for frames in 0 10; do
+    ethtool -C "$(interface 0)" rx-frames $frames rx-usecs $((frames * 50000)) || fail "ethtool -C"
+    before=$(interrupts)
+    queues "$(interface 0)" filter 100 || fail "queues: coalescing"
+    count=$(($(interrupts) - before))
+    echo "QUEUES 100 frames, at most $frames for an interrupt: $count interrupts"
+    if [ $frames = 0 ]; then [ $count -ge 50 ]; else [ $count -le 30 ]; fi || fail "$count interrupts"
+  done
+  ethtool -C "$(interface 0)" rx-frames 0 rx-usecs 0 || fail "ethtool -C"
+}
 # Pairs of queues: streams of several flows with each number of them; with four, flows come by more than one. vm.spread=hash: then tables and keys of receive-side scaling; else flows come by the pair that
 # sends them, which the driver's own program judges. At last the filter: a group and a VLAN are wanted that were not.
 act_queues() {
@@ -122,6 +136,7 @@ act_queues() {
   modprobe 8021q
   /bin/ip link add link "$(interface 0)" name vlan5 type vlan id 5 && /bin/ip link set vlan5 up && /bin/ip maddr add 01:00:5e:7f:00:05 dev "$(interface 0)" || fail "a VLAN and a group"
   queues "$(interface 0)" filter 1000 || fail "queues: filter"
+  case "$taken " in *" coalescing "*) coalesce ;; esac
   sums
 }
 act_matrix() {

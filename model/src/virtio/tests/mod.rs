@@ -1,4 +1,5 @@
 //! The function by itself, with a guest of ours that can do what Linux never does. Linux' own ring code: model/tests/linux_rings.
+mod coalesce;
 mod guest;
 mod hostile;
 mod lend;

@@ -224,5 +224,5 @@ fn pairs_of_queues() {
 #[test]
 #[should_panic = "features"]
 fn an_offer_of_what_is_not_there() {
-    Device::new(Offer { features: feature::NOTF_COAL | feature::CTRL_VQ, config: NetConfig::default(), ..offer() });
+    Device::new(Offer { features: feature::DEVICE_STATS | feature::CTRL_VQ, config: NetConfig::default(), ..offer() });
 }
