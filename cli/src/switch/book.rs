@@ -31,7 +31,7 @@ pub enum Refusal {
     #[error("{0}")]
     Tables(#[from] NotOffloaded),
     /// The card does not do what the actions say.
-    #[error("the card does not do what the actions say: it sends a frame to one function, out of one to the wire unchanged, or drops it; for a function it sets MAC addresses, the tag, DSCP and the time to live")]
+    #[error("the card does not do what the actions say: it neither copies frames nor adds or removes tags, and what leaves by the wire leaves unchanged")]
     Unable,
     /// No function has this tunnel.
     #[error("no function has a tunnel with this tun_id and these addresses: ferric switch tunnel set")]

@@ -145,9 +145,9 @@ fn a_switch_is_told_what_to_do() {
         format!("# of yesterday\n{dump}in_port(vnet0),eth_type(0x0800), packets:0, bytes:0, used:never, actions:f2,uplink\nin_port(uplink),eth_type(0x0800), actions:push_vlan(vid=5,pcp=0),f1\n");
     std::fs::write(&file, more).unwrap();
     let load = ["flow", "load", path(&file), "--port", "vnet0=9"];
-    b.refuses(&load, "line 5: the card neither changes frames nor copies them, nor sends them out again");
+    b.refuses(&load, "line 5: the card does not do what the actions say: it neither copies frames");
     let check = b.says(&[&load[..], &["--check"]].concat());
-    assert!(check.contains("line 6: the card neither changes frames") && check.contains("3 flows taken, 2 not"), "{check}");
+    assert!(check.contains("line 6: the card does not do what the actions say") && check.contains("3 flows taken, 2 not"), "{check}");
     assert_eq!(b.says(&["flow", "dump"]).lines().count(), 2);
     // Twice: the second set stands where the flows of before stood.
     (0..2).for_each(|_| assert!(b.says(&[&load[..], &["--partial"]].concat()).contains("3 flows taken, 2 not")));
@@ -158,6 +158,14 @@ fn a_switch_is_told_what_to_do() {
     assert_eq!(packets(&b.says(&["flow", "dump"])), 12);
     b.says(&["flow", "flush"]);
     b.counts(1, "flows.miss");
+    // One that changes its frames, added and then written with all others.
+    let changing = b.says(&["flow", "add", &matches(2), "set(eth(src=02:00:00:00:00:0a,dst=02:00:00:00:00:0b)),f0"]);
+    b.counts(2, "flows.port");
+    assert!(b.says(&["trace", &hex]).contains("to function 0, with what the actions set"));
+    b.says(&["tables"]);
+    b.counts(2, "flows.port");
+    b.says(&["flow", "del", changing.trim()]);
+    b.counts(2, "flows.miss");
     b.says(&["tables", "--miss", "software", "--egress"]);
     b.counts(1, "flows.software");
     assert!(b.says(&["show"]).contains("what leaves by the wire is asked about") && b.stat("egress.f3.left") == 0);

@@ -21,8 +21,11 @@ pub const LINE: usize = MOST_REWRITES as usize;
 const ECN_BITS: u64 = 2;
 /// A time to live that is one less, in the ones' complement sum of its header: its byte is the higher one of a word.
 const ONE_LESS: u64 = 0xffff - 0x100;
-/// The higher byte of the word of DSCP and ECN does not change; its complement and it are all ones.
+/// The higher byte of the word of DSCP and ECN does not change; its complement and it are all ones. And with a time to live that is one less.
 const HIGH: u64 = 0xff00;
+const HIGH_ONE_LESS: u64 = HIGH - 0x100;
+/// Cycles from a frame's fields to the verdict.
+pub const AHEAD: usize = 2;
 
 /// New header fields of a frame, and which of them count.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -50,10 +53,10 @@ pub struct Patch {
 #[demand(REWRITE_BITS == 96 && MOST_REWRITES == 9)]
 pub struct Edit<const LG: usize> {
     pub clock: Signal<In, Clock>,
-    /// What the action orders, and the frame's fields.
-    pub verdict: Signal<In, Verdict>,
+    /// The frame's fields; two cycles later what the action orders.
     pub old: Signal<In, Old>,
-    /// One cycle later.
+    pub verdict: Signal<In, Verdict>,
+    /// One cycle after the verdict.
     pub patch: Signal<Out, Patch>,
     /// A line of MAC addresses is written, at any time; a frame in the same cycle gets the old ones.
     pub write: Signal<In, Bit>,
@@ -61,67 +64,92 @@ pub struct Edit<const LG: usize> {
     pub write_macs: Signal<In, Bits<REWRITE_BITS>>,
     #[init(SizedRam::new(LG.min(LINE)))]
     rows: SizedRam<Bits<REWRITE_BITS>, LINE>,
-    ip: Signal<Local, Bit>,
-    tos: Signal<Local, Bits<8>>,
     not_tos: Signal<Local, Bits<8>>,
     not_checksum: Signal<Local, Bits<16>>,
-    differs: Signal<Local, Bit>,
-    change: Signal<Local, Bits<17>>,
-    sum: Signal<Local, Bits<17>>,
-    less: Signal<Local, Bits<17>>,
-    // The checksum's complement, without the change of DSCP, and that change.
+    x: Signal<Local, Bits<17>>,
+    gone: Signal<Local, Bits<17>>,
+    both_gone: Signal<Local, Bits<17>>,
+    // One's complement sums of the header: as it is, with one less to live, without DSCP and ECN, with both; first with their carries, then with these added
+    old1: DFF<Old>,
     rest1: DFF<Bits<16>>,
-    change1: DFF<Bits<16>>,
-    patch1: DFF<Patch>,
-    whole: Signal<Local, Bits<17>>,
-    folded: Signal<Local, Bits<16>>,
+    sums1: [DFF<Bits<17>>; 3],
+    old2: DFF<Old>,
+    rest2: DFF<Bits<16>>,
+    sums2: [DFF<Bits<16>>; 3],
+    now: Signal<Local, Old>,
+    ip: Signal<Local, Bit>,
+    tos: Signal<Local, Bits<8>>,
+    differs: Signal<Local, Bit>,
+    base: Signal<Local, Bits<16>>,
+    added: Signal<Local, Bits<8>>,
+    // With the verdict
+    patch3: DFF<Patch>,
+    sum3: DFF<Bits<17>>,
+    checksum: Signal<Local, Bits<16>>,
 }
 
 #[kernel]
 impl<const LG: usize> Logic for Edit<LG> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, rest1, change1, patch1);
+        dff_setup!(self, clock, old1, rest1, old2, rest2, patch3, sum3);
         clock!(self, clock, rows);
         self.rows.read_addr.next = self.verdict.val().rewrite.get_bits::<LINE>(0);
         self.rows.write_addr.next = self.write_line.val();
         self.rows.write_data.next = self.write_macs.val();
         self.rows.write_en.next = self.write.val();
-        self.ip.next = self.old.val().v4 | self.old.val().v6;
-        // DSCP: the word's complement and the new word, carry around (RFC 1624). No change is none, and not the other zero.
-        self.tos.next = (bit_cast::<8, 6>(self.verdict.val().dscp) << ECN_BITS) | bit_cast::<8, 2>(self.old.val().tos.get_bits::<2>(0));
-        self.differs.next = self.verdict.val().write_dscp & (self.tos.val() != self.old.val().tos);
+        // Of a checksum that is to change (RFC 1624): its complement is the sum of the header, to which the complements of old words are added, and new words.
         self.not_tos.next = !self.old.val().tos;
-        self.change.next = bit_cast::<17, 8>(self.tos.val()) + (bit_cast::<17, 8>(self.not_tos.val()) | HIGH);
-        self.change1.d.next = bits::<16>(0);
-        if self.differs.val() {
-            self.change1.d.next = self.change.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.change.val().get_bits::<1>(16));
-        }
-        // Time to live
         self.not_checksum.next = !self.old.val().checksum;
-        self.sum.next = bit_cast::<17, 16>(self.not_checksum.val());
-        self.less.next = self.sum.val() + ONE_LESS;
-        self.rest1.d.next = self.sum.val().get_bits::<16>(0);
-        if self.verdict.val().dec_ttl {
-            self.rest1.d.next = self.less.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.less.val().get_bits::<1>(16));
+        self.x.next = bit_cast::<17, 16>(self.not_checksum.val());
+        self.old1.d.next = self.old.val();
+        self.rest1.d.next = self.not_checksum.val();
+        for i in 0..3 {
+            self.sums1[i].clock.next = self.clock.val();
+            self.sums2[i].clock.next = self.clock.val();
+            self.sums2[i].d.next = self.sums1[i].q.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.sums1[i].q.val().get_bits::<1>(16));
         }
-        self.patch1.d.next.tags = self.old.val().tags;
-        self.patch1.d.next.v4 = self.old.val().v4;
-        self.patch1.d.next.v6 = self.old.val().v6;
-        self.patch1.d.next.set_macs = self.verdict.val().rewrite.any();
-        self.patch1.d.next.macs = bits::<REWRITE_BITS>(0);
-        self.patch1.d.next.set_tag = (self.verdict.val().tag_op == SET) & self.old.val().tags.any();
-        self.patch1.d.next.tci = self.verdict.val().tag;
-        self.patch1.d.next.set_tos = self.verdict.val().write_dscp & self.ip.val();
-        self.patch1.d.next.tos = self.tos.val();
-        self.patch1.d.next.set_ttl = self.verdict.val().dec_ttl & self.ip.val();
-        self.patch1.d.next.ttl = self.old.val().ttl - 1;
-        self.patch1.d.next.checksum = bits::<16>(0);
+        self.sums1[0].d.next = self.x.val() + ONE_LESS;
+        self.gone.next = bit_cast::<17, 8>(self.not_tos.val()) | HIGH;
+        self.both_gone.next = bit_cast::<17, 8>(self.not_tos.val()) | HIGH_ONE_LESS;
+        self.sums1[1].d.next = self.x.val() + self.gone.val();
+        self.sums1[2].d.next = self.x.val() + self.both_gone.val();
+        self.old2.d.next = self.old1.q.val();
+        self.rest2.d.next = self.rest1.q.val();
+        // With the verdict. A DSCP that is what it was is no change: adding and taking it away could come out as the other zero.
+        self.now.next = self.old2.q.val();
+        self.ip.next = self.now.val().v4 | self.now.val().v6;
+        self.tos.next = (bit_cast::<8, 6>(self.verdict.val().dscp) << ECN_BITS) | bit_cast::<8, 2>(self.now.val().tos.get_bits::<2>(0));
+        self.differs.next = self.verdict.val().write_dscp & (self.tos.val() != self.now.val().tos);
+        self.base.next = self.rest2.q.val();
+        self.added.next = bits::<8>(0);
+        if self.verdict.val().dec_ttl {
+            self.base.next = self.sums2[0].q.val();
+        }
+        if self.differs.val() {
+            self.added.next = self.tos.val();
+            self.base.next = self.sums2[1].q.val();
+            if self.verdict.val().dec_ttl {
+                self.base.next = self.sums2[2].q.val();
+            }
+        }
+        self.sum3.d.next = bit_cast::<17, 16>(self.base.val()) + bit_cast::<17, 8>(self.added.val());
+        self.patch3.d.next.tags = self.now.val().tags;
+        self.patch3.d.next.v4 = self.now.val().v4;
+        self.patch3.d.next.v6 = self.now.val().v6;
+        self.patch3.d.next.set_macs = self.verdict.val().rewrite.any();
+        self.patch3.d.next.macs = bits::<REWRITE_BITS>(0);
+        self.patch3.d.next.set_tag = (self.verdict.val().tag_op == SET) & self.now.val().tags.any();
+        self.patch3.d.next.tci = self.verdict.val().tag;
+        self.patch3.d.next.set_tos = self.verdict.val().write_dscp & self.ip.val();
+        self.patch3.d.next.tos = self.tos.val();
+        self.patch3.d.next.set_ttl = self.verdict.val().dec_ttl & self.ip.val();
+        self.patch3.d.next.ttl = self.now.val().ttl - 1;
+        self.patch3.d.next.checksum = bits::<16>(0);
         // One cycle later
-        self.whole.next = bit_cast::<17, 16>(self.rest1.q.val()) + bit_cast::<17, 16>(self.change1.q.val());
-        self.folded.next = self.whole.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.whole.val().get_bits::<1>(16));
-        self.patch.next = self.patch1.q.val();
+        self.checksum.next = self.sum3.q.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.sum3.q.val().get_bits::<1>(16));
+        self.patch.next = self.patch3.q.val();
         self.patch.next.macs = self.rows.read_data.val();
-        self.patch.next.checksum = !self.folded.val();
+        self.patch.next.checksum = !self.checksum.val();
     }
 }

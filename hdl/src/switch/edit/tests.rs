@@ -49,6 +49,14 @@ fn frame(rng: &mut Rng, verdict: &Verdict) -> Vec<u8> {
     }
 }
 
+/// Bits of the last word that the message has.
+fn mask(fields: &Fields, mut words: Vec<u32>) -> Vec<u32> {
+    if let Some(last) = words.last_mut().filter(|_| fields.width() % 32 != 0) {
+        *last &= (1 << (fields.width() % 32)) - 1;
+    }
+    words
+}
+
 fn frames<const W: usize, const K: usize>(count: usize) {
     let mut edit = Tb::new(&format!("edit{W}"), Edit::<LG>::default());
     let mut merge = Tb::new(&format!("merge{W}"), Merge::<W>::default());
@@ -69,12 +77,17 @@ fn frames<const W: usize, const K: usize>(count: usize) {
         let layers = parse(&frame).expect("it was understood");
         let mut bits = verdicts.zero();
         bits.copy_from_slice(&words(&verdict.0)[..]);
-        edit.set_wide("verdict", &bits[..]);
         let mut fields = old(&layers, &frame);
         if layers.ip().is_none_or(|ip| ip.v6) {
             fields.push(("checksum", edit.rng().below(0x1_0000).into()));
         }
+        // What is there in other cycles does not count.
         edit.set_wide("old", &olds.pack(&fields)[..]);
+        edit.cycle();
+        let noise: Vec<u32> = olds.zero().iter().map(|_| edit.rng().next_u32()).collect();
+        edit.set_wide("old", &mask(&olds, noise)[..]);
+        edit.cycle();
+        edit.set_wide("verdict", &bits[..]);
         edit.cycle();
         merge.set_wide("patch", &edit.get_wide("patch")[..]);
         let want = edited(&frame, &layers, &verdict, &macs).expect("the line is there");

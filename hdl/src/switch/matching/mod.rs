@@ -74,7 +74,7 @@ pub struct Matching<const LG: usize, const G: usize> {
     pub stop: Signal<Out, Bits<17>>,
     /// With it: the parser understands the frame, and it is UDP to RoCE's port.
     pub roce: Signal<Out, Bit>,
-    /// And the fields that the action may change.
+    /// The fields that the action may change, [`edit::AHEAD`] cycles earlier.
     pub old: Signal<Out, Old>,
     /// A line of MAC addresses that actions lead to, for [`edit::Edit`].
     pub write_rewrite: Signal<Out, Bit>,
@@ -114,7 +114,7 @@ pub struct Matching<const LG: usize, const G: usize> {
     stops: Delay<Bits<17>>,
     #[init(Delay::new(FOUND + act::LATENCY as usize))]
     roces: Delay<Bit>,
-    #[init(Delay::new(FOUND + act::LATENCY as usize))]
+    #[init(Delay::new(FOUND + act::LATENCY as usize - edit::AHEAD))]
     olds: Delay<Old>,
     #[init(Slice::new(FOUND - 1))]
     oldest: Slice<FOUND, 1>,
