@@ -115,8 +115,7 @@ impl FlowTables {
         if action.is_some_and(|action| action.meter() != 0) {
             return Err(Error::Invalid("the card has no meters: the flow has to stay in software"));
         }
-        self.macs.leads(line, action)?;
-        context.write_flow(&table::action(line.into(), action))?;
+        self.macs.action(line, action, |command| context.write_flow(command))?;
         self.sets.told(line, action.is_some());
         Ok(())
     }

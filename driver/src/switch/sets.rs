@@ -99,9 +99,8 @@ impl FlowTables {
             }
             let macs = set.macs.get(&place).map(|macs| self.rewrite(context, *macs)).transpose()?;
             let action = macs.map_or(*action, |macs| action.with_rewrite(macs));
-            self.macs.leads(*line, Some(&action))?;
             self.sets.of[usize::from(of)].insert(*line);
-            context.write_flow(&table::action((*line).into(), Some(&action)))?;
+            self.macs.action(*line, Some(&action), |command| context.write_flow(command))?;
         }
         for ([port, packet], mask) in &set.masks {
             self.set_mask(context, of, *port, *packet, Some(mask))?;
