@@ -5,7 +5,7 @@ use super::port::{FlowPort, CLASSES, GENERATIONS};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
-use ferric_abi::switch::table::{self, profile_line};
+use ferric_abi::switch::table::profile_line;
 use ferric_abi::switch::{Action, FlowKey};
 use std::collections::BTreeMap;
 
