@@ -36,7 +36,7 @@ pub struct Mac(pub [u8; 6]);
 
 impl Mac {
     /// As the card's tables have it: the first byte on the wire in the most significant byte.
-    pub(crate) fn number(self) -> u64 {
+    pub fn number(self) -> u64 {
         self.0.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))
     }
 }

@@ -214,6 +214,21 @@ fn flows_are_told_apart_at(width: usize) {
     b.heard(0);
     b.not_heard(1);
     moved(&b.counts(), &["port", "acl"]);
+    // Changed on their way they are the same packets: nothing that changes is under their checksums, but IPv4's own. To another MAC address than its path's they are strangers to the queue pair.
+    let ctx = b.pair.hosts[1].ctx.clone();
+    let changed = Action::default().with_kind(destination::PORT).with_number(PORT_0).with_dec_ttl(true).with_write_dscp(true).with_dscp(46).with_count(true);
+    b.packets_of(1, 0, 0, 31);
+    for (to, is_heard) in [(Mac([2, 0, 0, 0, 0, 7]), false), (b.pair.of(0)[1].mac(), true)] {
+        let macs = b.tables.rewrite(&ctx, [to, Mac([2, 0, 0, 0, 0, 8])]).unwrap();
+        b.tables.set_action(&ctx, 31, Some(&changed.with_rewrite(macs))).unwrap();
+        if is_heard {
+            b.heard(0);
+        } else {
+            b.not_heard(0);
+        }
+    }
+    assert!(b.tables.used(&ctx, 31).unwrap().packets() > 2);
+    moved(&b.counts(), &["port", "acl"]);
     // The other way round. What function 1 has lost comes now.
     b.packets_of(2, 0, 0, 2);
     b.packets_of(2, 1, 0, 1);

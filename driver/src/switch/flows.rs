@@ -102,8 +102,7 @@ impl FlowTables {
     /// The line of MAC addresses, destination and source, for [`Action::rewrite`]: the one where they stand, or one that no action leads to gets them. It stays as long as an action leads to it, so write that one
     /// before the next call. Errors: actions lead to all lines.
     pub fn rewrite(&mut self, context: &Context, macs: [Mac; 2]) -> Result<u16> {
-        let free = self.sets.free(self.lines);
-        self.macs.line(macs, |action| free.binary_search(&action).is_err(), |command| context.write_flow(command))
+        self.macs.line(macs, |action| self.sets.has(action), |command| context.write_flow(command))
     }
 
     /// Writes an action, or takes one away: an entry that leads there drops its frames then. A frame in the same cycle meets the old one. Errors: no such line; a line of MAC addresses that

@@ -58,7 +58,12 @@ impl Sets {
         }
     }
 
+    /// A set has the line, or the program has written it.
+    pub(super) fn has(&self, line: u16) -> bool {
+        self.own.contains(&line) || self.of.iter().any(|of| of.contains(&line))
+    }
+
     pub(super) fn free(&self, lines: u32) -> Vec<u16> {
-        (0..lines as u16).filter(|line| !self.own.contains(line) && self.of.iter().all(|of| !of.contains(line))).collect()
+        (0..lines as u16).filter(|line| !self.has(*line)).collect()
     }
 }

@@ -169,7 +169,7 @@ fn frames_are_changed() {
                 .ip(IpHeaders::Ipv4(Ipv4Header { dscp: dscp.try_into().unwrap(), ..Ipv4Header::new(0, ttl, ip_number::UDP, [10, 0, 0, from], [10, 0, 1, 1]).unwrap() }, Default::default()));
             let mut frame = Vec::new();
             ip.udp(500, 600).write(&mut frame, &[from; FRAME - 18 - 28]).unwrap();
-            (frame, FlowKey::default().with_dmac(mac_number(to)))
+            (frame, FlowKey::default().with_dmac(Mac(to).number()))
         };
         for round in 0..3u8 {
             let mut want = Vec::new();
@@ -204,10 +204,6 @@ fn frames_are_changed() {
             assert!(b.tables.set_action(&ctx, 30, Some(&action)).is_err());
         }
     }
-}
-
-fn mac_number(mac: [u8; 6]) -> u64 {
-    mac.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// As etherparse computes it.

@@ -15,8 +15,8 @@ const PLACE: usize = LG_BEHIND + 1;
 /// Bits of an IP header up to IPv4's checksum.
 const L3: usize = 96;
 /// Where the fields are, in bits: behind the MAC addresses, and in the IP header behind no, one and two tags.
-const TAG_AT: u64 = 96;
-const L3_AT: u64 = 112;
+const TAG_AT: u64 = REWRITE_BITS as u64;
+const L3_AT: u64 = TAG_AT + 16;
 const BEHIND_ONE: u64 = L3_AT + 32;
 const BEHIND_TWO: u64 = L3_AT + 64;
 const TOS_AT: u64 = 8;

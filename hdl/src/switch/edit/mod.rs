@@ -50,7 +50,6 @@ pub struct Patch {
 
 /// 2^`LG` lines of MAC addresses, at most 2^[`LINE`]. One frame a cycle, never stalled.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(REWRITE_BITS == 96 && MOST_REWRITES == 9)]
 pub struct Edit<const LG: usize> {
     pub clock: Signal<In, Clock>,
     /// The frame's fields; two cycles later what the action orders.
