@@ -349,8 +349,9 @@ impl Engine {
         deferred.into_iter().for_each(|c| self.handle(c));
     }
 
-    /// Passes on what the cards have put out.
+    /// Passes on what the cards have put out. Counters come first: who has seen a frame or an interrupt finds it counted.
     fn deliver(&mut self) {
+        self.publish();
         for frame in std::mem::take(&mut self.world.outbox) {
             self.record(1, &frame);
             if let Some(Err(e)) = self.wire.as_ref().map(|w| w.send(&frame)) {
@@ -369,14 +370,19 @@ impl Engine {
                     f.dma_fault(fault);
                 }
             }
-            for f in self.served.iter().map(|s| &s.function).filter(|f| f.card == i) {
-                let map = card.iommu.client(f.number);
-                let (passed, off) = (map.passed(), map.off());
-                let mut state = f.state();
-                (state.counters.dma_passed, state.counters.dma_master_off) = (passed, off);
-                if let Some(seat) = f.virtio.and_then(|index| card.virtio.get(index)) {
-                    state.network = seat.counters();
-                }
+        }
+    }
+
+    /// Sets the counters that a program reads.
+    fn publish(&mut self) {
+        for f in self.served.iter().map(|s| &s.function) {
+            let card = &mut self.world.cards[f.card];
+            let map = card.iommu.client(f.number);
+            let (passed, off) = (map.passed(), map.off());
+            let mut state = f.state();
+            (state.counters.dma_passed, state.counters.dma_master_off) = (passed, off);
+            if let Some(seat) = f.virtio.and_then(|index| card.virtio.get(index)) {
+                state.network = seat.counters();
             }
         }
     }

@@ -5,7 +5,7 @@ use ferric_driver::eventfd::EventFd;
 use ferric_driver::vfio_user::client::Client;
 use ferric_driver::vfio_user::wire::index::{CONFIG_REGION, MSIX_IRQ};
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
-use ferric_sim::virtio::FunctionConfig;
+use ferric_sim::virtio::{FunctionConfig, NetCounters};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::{Body, CardConfig, LinkConfig};
 use std::fs::File;
@@ -136,6 +136,18 @@ impl Served {
                 return;
             }
             assert!(Instant::now() < end, "{c:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What the function counts becomes what is expected: the counters that a program reads follow what it sees in its memory.
+    #[track_caller]
+    pub fn assert_counts<T: PartialEq + std::fmt::Debug>(&self, read: impl Fn(&NetCounters) -> T, expected: T) {
+        let end = Instant::now() + PATIENCE;
+        while read(&self.server.network(1)) != expected {
+            if Instant::now() >= end {
+                return assert_eq!(read(&self.server.network(1)), expected);
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -82,8 +82,7 @@ pub fn packed_rings(served: &Served) {
     served.assert_arrived(FRAMES);
     assert!(guest.interrupts(TRANSMIT) > 0 && guest.interrupts(RECEIVE) > 0);
     served.assert_given_back();
-    let counters = served.server.network(1);
-    assert_eq!((counters.left, counters.device.delivered, counters.device.rejects()), (FRAMES, FRAMES, 0));
+    served.assert_counts(|c| (c.left, c.device.delivered, c.device.rejects()), (FRAMES, FRAMES, 0));
     // All places of the ring are one chain's, and it goes on.
     for n in (0..u64::from(SIZE)).rev() {
         let (at, slot, wrap) = transmit.place(transmit.next + n);
@@ -96,7 +95,7 @@ pub fn packed_rings(served: &Served) {
         assert!(Instant::now() < end, "the function goes on");
     }
     assert_eq!(guest.read::<1>(window::ISR)[0] & isr::CONFIG, isr::CONFIG);
-    assert_eq!(served.server.network(1).device.of(VirtioCause::LongChain), 1);
+    served.assert_counts(|c| c.device.of(VirtioCause::LongChain), 1);
     // As split rings.
     guest.begin(served.taken);
     guest.transmit(NetHeader::default(), &[5; 60]);

@@ -48,8 +48,7 @@ fn both_ways(served: &Served) {
     assert!(guest.interrupts(TRANSMIT) > 0 && guest.interrupts(RECEIVE) > 0);
     guest.assert_status_read();
     served.assert_arrived(came);
-    let counters = served.server.network(1);
-    assert_eq!((counters.left, counters.device.transmitted, counters.device.rejects()), (40, 40, 0));
+    served.assert_counts(|c| (c.left, c.device.transmitted, c.device.rejects()), (40, 40, 0));
     served.assert_given_back();
 }
 
@@ -81,8 +80,7 @@ fn frames_at_the_beginning(served: &Served) {
         let frames = [60, 70].map(|length| whole(served.mac, length));
         frames.iter().for_each(|frame| served.send(frame));
         served.assert_arrived(2 * life);
-        let counters = served.server.network(1).device;
-        assert_eq!((counters.delivered, counters.rejects()), (2 * life, 0), "life {life}");
+        served.assert_counts(|c| (c.device.delivered, c.device.rejects()), (2 * life, 0));
         frames.iter().for_each(|frame| assert!(guest.received().1 == *frame));
     }
 }
@@ -97,8 +95,7 @@ fn bursts(served: &Served) {
     let frames: Vec<Vec<u8>> = (0..FRAMES as usize).map(|n| whole(served.mac, 20 + n)).collect();
     frames.iter().for_each(|frame| served.send(frame));
     served.assert_arrived(FRAMES);
-    let counters = served.server.network(1).device;
-    assert_eq!((counters.delivered, counters.rejects()), (FRAMES, 0));
+    served.assert_counts(|c| (c.device.delivered, c.device.rejects()), (FRAMES, 0));
     frames.iter().for_each(|frame| assert!(guest.received().1 == *frame));
 }
 
@@ -117,8 +114,7 @@ fn merged_frames(served: &Served) {
     let short = whole(served.mac, 1000);
     served.send(&short);
     assert!(guest.merged() == (2, short));
-    let counters = served.server.network(1).device;
-    assert_eq!((counters.of(VirtioCause::RxSmall), counters.rejects()), (1, 1));
+    served.assert_counts(|c| (c.device.of(VirtioCause::RxSmall), c.device.rejects()), (1, 1));
     served.assert_conserved();
 }
 
@@ -133,8 +129,7 @@ fn drops_and_lost_rings(served: &Served) {
         served.assert_arrived(n);
     }
     assert_eq!([guest.received().1, guest.received().1], [sent[0].clone(), sent[2].clone()]);
-    let counters = served.server.network(1).device;
-    assert_eq!((counters.of(VirtioCause::RxSmall), counters.of(VirtioCause::RxNoBuffer), counters.delivered), (1, 1, 2));
+    served.assert_counts(|c| (c.device.of(VirtioCause::RxSmall), c.device.of(VirtioCause::RxNoBuffer), c.device.delivered), (1, 1, 2));
     guest.jump(TRANSMIT, SIZE + 1);
     guest.notify(TRANSMIT);
     let end = Instant::now() + PATIENCE;
@@ -142,10 +137,10 @@ fn drops_and_lost_rings(served: &Served) {
         assert!(Instant::now() < end, "the function goes on");
     }
     assert_eq!(guest.read::<1>(window::ISR)[0] & isr::CONFIG, isr::CONFIG);
-    assert_eq!(served.server.network(1).device.of(VirtioCause::AvailJump), 1);
+    served.assert_counts(|c| c.device.of(VirtioCause::AvailJump), 1);
     served.send(&whole(served.mac, 20));
     served.assert_arrived(5);
-    assert_eq!(served.server.network(1).device.of(VirtioCause::RxDown), 1);
+    served.assert_counts(|c| c.device.of(VirtioCause::RxDown), 1);
     guest.begin(served.taken);
     guest.transmit(NetHeader::default(), &[5; 60]);
     assert_eq!(served.received(), [5; 60]);
@@ -243,8 +238,7 @@ fn pairs_of_queues(served: &Served) {
         came += 1;
     }
     served.assert_arrived(came as u64);
-    let counters = served.server.network(1);
-    assert_eq!((counters.left, counters.device.transmitted, counters.device.delivered, counters.device.rejects()), (5, 5, 5, 0));
+    served.assert_counts(|c| (c.left, c.device.transmitted, c.device.delivered, c.device.rejects()), (5, 5, 5, 0));
     served.assert_given_back();
 }
 
@@ -264,7 +258,7 @@ fn checksums(served: &Served) {
             assert_eq!(served.received(), whole(PEER, 100));
         }
         assert_eq!(served.received(), tcp(PEER, 101), "it leaves as it is");
-        assert_eq!(served.server.network(1).device.of(VirtioCause::BadOffload), before + if offloaded { 1 } else { 2 });
+        served.assert_counts(|c| c.device.of(VirtioCause::BadOffload), before + if offloaded { 1 } else { 2 });
         let mut wrong = whole(served.mac, 500);
         wrong[100] ^= 1;
         for (frame, right) in [(whole(served.mac, 500), true), (wrong, false)] {
