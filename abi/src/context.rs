@@ -336,9 +336,9 @@ macro_rules! context_records {
         #[doc = "What the flow tables made of the frames of a function that were about to leave by the wire, while the tables were asked about these: each counts once (`SwitchCause` where it was dropped). Line `FLOW_EGRESS` + function of `space::FLOW`; writing it does nothing."]
         EgressCounts [64] {
             left: u64[64] "Gone on to the wire.";
-            deep: u64[64] "Dropped: the parser does not understand the frame.";
-            software: u64[64] "Dropped: for software, by the action, the miss action or the time to live. There is no way to software from here.";
-            unable: u64[64] "Dropped: the card cannot carry the action out on the way to the wire.";
+            deep: u64[64] "For software: the parser does not understand the frame. It comes in again, as what functions send each other does, and counts there once more, or in `local_no_room`; so do the next two, but RoCE for software, which is dropped.";
+            software: u64[64] "For software, by the action, the miss action or the time to live.";
+            elsewhere: u64[64] "Neither for the wire as it is nor dropped: for a function of the card, or for software, because the card cannot carry the action out.";
             acl: u64[64] "Dropped: an action says so.";
             miss: u64[64] "Dropped: no table knows the frame, and the miss action says so.";
             no_rule_room: u64[64] "Dropped: an entry or a rule leads to no action.";

@@ -88,7 +88,7 @@ macro_rules! host_records {
             rsvd0: u8[3] "Zero.";
             byte_len: u32[32] "Bytes received.";
             imm: u32[32] "Immediate data, host order, or the key invalidated.";
-            src_qp: u32[24] "Source queue pair (UD).";
+            src_qp: u32[24] "Source queue pair (UD); with a raw frame that the flow tables have sent to software why (`Exception`), else 0.";
             rsvd1: u8[8] "Zero.";
             timestamp: u64[64] "Card time in ticks when the completion was made.";
             syndrome: u8[8] "AETH syndrome or card-specific cause behind an error status.";

@@ -48,6 +48,9 @@ macro_rules! switch_records {
                 flow: u16[15] "Line of the action table, which counters go by; 0 if none was asked for."; class: u8[3] "Priority class."; mirror: u8[4] "Mirror session; 0: none."; generation: bool[1] "Generation of the lookup, lowest bit.";
                 dec_ttl: bool[1] "Time to live less one."; write_dscp: bool[1] "The DSCP becomes `dscp`."; dscp: u8[6] "That DSCP."; sample: u8[4] "One in 2^n frames goes to software, too; 0: none.";
                 count: bool[1] "Frames and bytes are counted, under `flow`."; rsvd0: u8[7] "Zero."; }
+            #[doc = "Why software gets a frame that the flow tables send it: `src_qp` of its completion at the raw queue pair, which is zero with all other frames. Made by `switch/flows`."]
+            Exception [3] { port: u8[8] "Virtual port it came from, never 0: `FlowKey::in_port`."; cause: u8[6] "See `SwitchCause`; 0 if an action or the miss action sends it."; unable: bool[1] "The action orders what the card cannot do.";
+                remote: u16[9] "Remote tunnel endpoint; 0 if it came through no tunnel."; }
         }
     };
 }

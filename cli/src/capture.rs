@@ -1,6 +1,10 @@
 //! `ferric capture`: frames that no RDMA block of a card wants, as a pcapng.
 use crate::raw::Port;
+use ferric_abi::codes::SwitchCause;
+use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
+use ferric_abi::switch::Exception;
 use ferric_driver::device::Device;
+use ferric_driver::switch::exception;
 use ferric_driver::{Config, Context};
 use ferric_sim::capture::Capture;
 use std::error::Error;
@@ -40,13 +44,27 @@ impl Taker {
 
     /// Takes a frame, if there is one; whether there was.
     pub fn take(&mut self) -> Result<bool, Box<dyn Error>> {
-        if !self.port.receive(&mut self.frame)? {
-            return Ok(false);
-        }
-        self.file.frame_at(self.start.elapsed().as_nanos() as u64, 2, &self.frame)?;
+        let Some(completion) = self.port.receive(&mut self.frame)? else { return Ok(false) };
+        let comment = exception(&completion).map(|exception| comment(&exception));
+        self.file.frame_at(self.start.elapsed().as_nanos() as u64, 2, &self.frame, comment.as_deref())?;
         self.port.flush();
         Ok(true)
     }
+}
+
+/// Why software has got a frame, as the capture says it.
+fn comment(exception: &Exception) -> String {
+    let port = match u32::from(exception.port()) {
+        WIRE_PORT if exception.remote() != 0 => format!("through the tunnel of function {}", exception.remote() - 1),
+        WIRE_PORT => "off the wire".into(),
+        port => format!("from function {}", port.saturating_sub(FUNCTION_PORTS)),
+    };
+    let cause = match SwitchCause::from_u8(exception.cause()) {
+        _ if exception.unable() => "the card does not do what the actions say".into(),
+        Some(SwitchCause::None) | None => "by a flow, or because none knows it".into(),
+        Some(cause) => format!("{cause:?}"),
+    };
+    format!("to software, {port}: {cause}")
 }
 
 /// Writes up to `count` frames, or for `limit`; gives how many.

@@ -117,13 +117,13 @@ impl Port {
     }
 
     /// The next frame that has come, if there is one, in place of what is in `frame`. Its buffer takes another one after [`Port::flush`].
-    pub fn receive(&mut self, frame: &mut Vec<u8>) -> Result<bool, Trouble> {
-        let Some(c) = self.came.poll() else { return Ok(false) };
+    pub fn receive(&mut self, frame: &mut Vec<u8>) -> Result<Option<Completion>, Trouble> {
+        let Some(c) = self.came.poll() else { return Ok(None) };
         let c = good(c)?;
         frame.resize((c.byte_len as usize).min(SLOT), 0);
         self.memory.read(c.wr_id as usize * SLOT, frame);
         self.offer(c.wr_id)?;
-        Ok(true)
+        Ok(Some(c))
     }
 
     /// The card hears of all that was sent and of all buffers that are free again.

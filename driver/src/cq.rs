@@ -35,7 +35,7 @@ pub struct Completion {
     pub solicited: bool,
     /// Card time in ticks of 1.024 us.
     pub timestamp: u64,
-    /// Sender's queue pair (datagrams).
+    /// Sender's queue pair (datagrams); with raw frames see [`crate::switch::exception`].
     pub src_qp: u32,
     /// The first 40 bytes of the buffer are a GRH, see [`crate::ud::Grh`] (datagrams).
     pub grh: bool,

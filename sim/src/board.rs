@@ -100,7 +100,7 @@ impl Engine {
         self.shared.frames[way].fetch_add(1, Ordering::Relaxed);
         let nanos = self.started.elapsed().as_nanos() as u64;
         // As in captures of cards: 1 is from the board, 2 to it.
-        if let Some(Err(e)) = self.capture.as_mut().map(|c| c.frame_at(nanos, 2 - way as u32, frame)) {
+        if let Some(Err(e)) = self.capture.as_mut().map(|c| c.frame_at(nanos, 2 - way as u32, frame, None)) {
             log::error!("{e}");
             self.capture = None;
         }

@@ -48,9 +48,9 @@ impl Capture {
         }
     }
 
-    /// Writes a frame seen `nanos` after the start.
-    pub fn frame_at(&mut self, nanos: u64, direction: u32, frame: &[u8]) -> Result<(), Error> {
-        self.block(nanos / CYCLE_NS, direction, frame, None)
+    /// Writes a frame seen `nanos` after the start, and what is said of it.
+    pub fn frame_at(&mut self, nanos: u64, direction: u32, frame: &[u8], comment: Option<&str>) -> Result<(), Error> {
+        self.block(nanos / CYCLE_NS, direction, frame, comment)
     }
 
     /// Everything that was written is in the file behind this, for whoever reads it meanwhile.

@@ -2,7 +2,9 @@
 
 use crate::pair::{Host, Pair};
 use ferric_abi::codes::WrOpcode;
+use ferric_abi::switch::Exception;
 use ferric_driver::qp::{sge, Payload};
+use ferric_driver::switch::exception;
 use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, Completion, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
 
@@ -59,12 +61,17 @@ impl Raw {
 
     /// What has come, in order; its buffers may be filled again.
     pub fn heard(&mut self) -> Vec<Vec<u8>> {
+        self.told().into_iter().map(|(frame, _)| frame).collect()
+    }
+
+    /// The same, and what the flow tables say of each.
+    pub fn told(&mut self) -> Vec<(Vec<u8>, Option<Exception>)> {
         let came: Vec<_> = std::iter::from_fn(|| self.came.poll()).collect();
         let mut frame = |done: &Completion| {
             assert_eq!(done.status, CqeStatus::Success);
             let frame = self.memory.to_vec(done.wr_id as usize * ROOM, done.byte_len as usize);
             self.receive(done.wr_id as usize);
-            frame
+            (frame, exception(done))
         };
         came.iter().map(&mut frame).collect()
     }

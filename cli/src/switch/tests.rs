@@ -158,7 +158,7 @@ fn frames_are_traced() {
     // What leaves is asked about.
     let egress = FlowPort { egress: true, ..port };
     assert!(sent(Some(&port)).contains("to the wire unasked") && !sent(Some(&port)).contains("by the wire:"));
-    assert!(sent(Some(&egress)).contains("by the wire: dropped, the card does not do"), "{}", sent(Some(&egress)));
+    assert!(sent(Some(&egress)).contains("by the wire: it does not leave, and comes in again"), "{}", sent(Some(&egress)));
     let flow = parse::flow("in_port(f2),eth_type(0x0800),ipv4(dst=192.168.7.9,frag=no)", "uplink", &book.names()).unwrap();
     book.flows.insert(7, book.entry(flow).unwrap());
     let mut other = inner.clone();

@@ -112,7 +112,7 @@ fn tables(book: &Book, switch: &mut Switch, port: Option<&FlowPort>, frame: &[u8
         (Some(port), Err(_)) => {
             say("the parser does not understand it: to software".into());
             if port.egress && u32::from(origin.port) != UPLINK {
-                say("by the wire: dropped, the parser does not understand it".into());
+                say("by the wire: it does not leave, and comes in again for the former".into());
             }
         }
         (Some(port), Ok(layers)) => decide(book, switch, port, &layers, origin, through, say),
@@ -156,8 +156,8 @@ fn decide(book: &Book, switch: &mut Switch, port: &FlowPort, layers: &Layers, or
         say(match Egress::of(&verdict) {
             Egress::Leaves => "by the wire: it leaves".into(),
             Egress::Drop(cause) => format!("by the wire: dropped: {cause:?}"),
-            Egress::Unable => "by the wire: dropped, the card does not do what the actions say".into(),
-            Egress::Deep | Egress::Software => "by the wire: dropped, there is no way to software from there".into(),
+            _ if Egress::returns(&verdict, facts.roce) => "by the wire: it does not leave, and comes in again for the former".into(),
+            _ => "by the wire: dropped, software has no queue for it".into(),
         });
     }
 }

@@ -236,7 +236,7 @@ impl Bridge {
     /// From the card; `deliver` says when there is no driver (false). True: there may be more.
     fn receive(&mut self, mut deliver: impl FnMut(&mut Counts, &[u8]) -> bool) -> Result<bool, Trouble> {
         for _ in 0..TURN {
-            if !self.port.receive(&mut self.frame)? {
+            if self.port.receive(&mut self.frame)?.is_none() {
                 return Ok(false);
             }
             if !deliver(&mut self.counts, &self.frame) {

@@ -5,6 +5,7 @@ mod commands;
 #[cfg(test)]
 mod doubles;
 mod dump;
+mod exception;
 pub mod flows;
 mod ledger;
 mod macs;
@@ -14,6 +15,7 @@ pub mod rules;
 pub mod senders;
 mod sets;
 
+pub use exception::exception;
 pub use flows::{FlowTables, Packets, Station};
 pub use port::FlowPort;
 pub use senders::Sender;

@@ -206,7 +206,7 @@ fn wires(a: &mut Assembly, stations: usize) {
     a.chain_from(FRAMES, "front.m_raw");
     ["front.peer", "front.peer_stranger", "front.peer_line", "stations.owner", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // For functions that have networks of their own.
-    ["front.network", "front.peer_foreign", "front.foreign", "stations.networks", "stations.owned", "front.owner", "front.owned", "egress.begins", "egress.begins_function"]
+    ["front.network", "front.note", "front.peer_foreign", "front.foreign", "stations.networks", "stations.owned", "front.owner", "front.owned", "egress.begins", "egress.begins_function"]
         .iter()
         .for_each(|port| a.optional(port));
     (0..stations).for_each(|n| a.optional(&format!("stations.macs[{n}]")));

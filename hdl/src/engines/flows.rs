@@ -49,6 +49,7 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.join("flows.told", "flow_program.outcome");
     a.join("flows.told_valid", "flow_program.outcome_valid");
     a.link(NETWORKS, wire::FLOWS, "flows.s_network", "flows.m_network");
+    a.join("flows.m_note", "front.note");
     a.join_each(NF, "tunnel.ctx[*]", "guard.ctx[*]");
     ["write", "command", "close", "closed", "forget"].iter().for_each(|port| a.join(&format!("flow_program.{port}"), &format!("guard.{port}")));
     a.join("guard.refused", "flow_program.refused_out");

@@ -135,6 +135,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         // There are no functions, hence no networks.
         self.front.network.next.tunnel = false;
         self.front.network.next.function = bits::<12>(0);
+        self.front.note.next = bits::<24>(0);
         self.front.peer_foreign.next = false;
         self.front.owner.next = bits::<6>(0);
         self.front.owned.next = false;

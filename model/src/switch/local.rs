@@ -46,6 +46,15 @@ pub fn way(to: u64, function: u16, stations: &[StationCtx], networks: &Networks)
     }
 }
 
+/// What goes with a frame of this function that would leave by the wire, and comes in again because the flow tables want that. While they decide nothing depends on it but the network's bridge domain; if they are switched off
+/// meanwhile no raw queue pair of that network gets the frame.
+pub fn returned(function: u16, networks: &Networks) -> Network {
+    match networks.get(function) {
+        None => Network { tunnel: false, function: NOBODY },
+        Some(_) => Network { tunnel: true, function: Through::Looped(function).bits() },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

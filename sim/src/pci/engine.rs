@@ -206,7 +206,7 @@ impl Engine {
     /// Writes a frame to the capture: direction 1 is from the card, 2 to it.
     fn record(&mut self, direction: u32, frame: &[u8]) {
         let nanos = self.started.elapsed().as_nanos() as u64;
-        if let Some(Err(e)) = self.capture.as_mut().map(|c| c.frame_at(nanos, direction, frame)) {
+        if let Some(Err(e)) = self.capture.as_mut().map(|c| c.frame_at(nanos, direction, frame, None)) {
             log::error!("{e}");
             self.capture = None;
         }

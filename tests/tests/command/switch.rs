@@ -1,5 +1,6 @@
 //! `ferric switch` on a served card `switch`: what is said decides about frames off the wire, and what cannot be is refused with a reason.
 use super::*;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,8 @@ impl Bench {
         while let Some(Ok(block)) = reader.next_block() {
             if let pcap_file::pcapng::Block::EnhancedPacket(p) = block {
                 assert_eq!(p.data[..], frame(p.data[11]));
+                let says = p.options.iter().any(|o| matches!(o, EnhancedPacketOption::Comment(words) if words == "to software, off the wire: by a flow, or because none knows it"));
+                assert!(says, "{:?}", p.options);
                 from.push(p.data[11]);
             }
         }

@@ -1,10 +1,11 @@
 //! Flow tables decide about what functions of the card send each other, too: the key names the port of the function that has sent a frame, and the bridge domain of its network.
 use super::one_vni::{Bench, TYPE};
 use super::*;
+use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::EgressCounts;
 use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::station::ALL_DOMAIN_BITS;
-use ferric_abi::switch::{destination, tag_op, Action, FlowKey};
+use ferric_abi::switch::{destination, tag_op, Action, Exception, FlowKey};
 use ferric_driver::switch::{FlowPort, Packets, Station};
 use ferric_tests::raw::Raw;
 
@@ -148,7 +149,7 @@ fn tables_decide_about_what_leaves() {
     assert_eq!((hears(far, 2), counts().miss(), counts().left()), (vec![0, 0], 1, 0));
     // To a function of the card the same rules lead as before.
     rules.rule(port_of(1), Some(DOMAIN), Some(2));
-    assert_eq!((hears(near, 3), hears(far, 4), counts().unable()), (vec![1, 0], vec![0, 0], 1));
+    assert_eq!((hears(near, 3), hears(far, 4), counts().elsewhere()), (vec![1, 0], vec![0, 0], 1));
     assert_eq!(hears([0xff; 6], 5), [1, 0]);
     // One action for the wire and the copies on the card, for the key is one.
     let wire = Action::default().with_kind(destination::UPLINK).with_number(WIRE.into()).with_count(true);
@@ -159,7 +160,7 @@ fn tables_decide_about_what_leaves() {
     let used = rules.tables.used(&host.ctx, 0).unwrap();
     assert_eq!((used.packets(), used.bytes()), (4, 4 * 214));
     rules.leads(0, wire.with_tag_op(tag_op::PUSH));
-    assert_eq!((hears(far, 9), counts().unable()), (vec![0, 0], 3));
+    assert_eq!((hears(far, 9), counts().elsewhere()), (vec![0, 0], 3));
     // RoCE and its acknowledges are what the function sends, too.
     rules.leads(0, wire);
     rules.rule(WIRE, Some(DOMAIN), Some(1));
@@ -180,6 +181,65 @@ fn tables_decide_about_what_leaves() {
     assert_eq!((hears(far, 10), hears([0xff; 6], 11)), (vec![0, 1], vec![1, 1]));
     talk.talk(&b.pair);
     assert_eq!((counts(), b.pair.iommu_faults()), (before, 0));
+}
+
+/// What is to leave, and is neither for the wire as it is nor dropped, comes in again: for a function of the card, or for software, which hears where from and why. Each action counts each frame once.
+#[test]
+fn what_does_not_leave_comes_in_again() {
+    let b = Bench::of(pair_of(64, 4));
+    let host = &b.pair.hosts[0];
+    let ends = [(0, 1), (0, 2), (1, 1), (0, 0)];
+    let mut raws: Vec<Raw> = ends.iter().map(|(card, f)| raw(b.host(*card, *f)).unwrap().listening()).collect();
+    host.ctx.set_promiscuous_queue(&raws[3].qp).unwrap();
+    let [own, near, far] = [(0, 1), (0, 2), (1, 1)].map(|(card, f)| Bench::name_of(&b.pair, card, f).0 .0);
+    // A frame that one of the functions sends: whether function 2 and the other card hear it, and what software is told with it.
+    let mut hears = |from: usize, to: [u8; 6], n: u8| {
+        raws[from].send(&b.pair, &[&to[..], if from == 0 { &own } else { &far }, &TYPE, &[n; 200]].concat());
+        b.pair.world().run(SETTLED);
+        let is = |frame: &[u8]| frame[12..15] == [TYPE[0], TYPE[1], n];
+        let heard = [1, 2].map(|r: usize| raws[r].heard().iter().filter(|frame| is(frame)).count());
+        let told: Vec<_> = raws[3].told().into_iter().filter(|(frame, _)| is(frame)).map(|(frame, why)| (frame[..6] == to && frame.len() == 214, why)).collect();
+        (heard, told)
+    };
+    let told = |port: u8, cause: SwitchCause, unable: bool, remote: u16| vec![(true, Some(Exception::default().with_port(port).with_cause(cause as u8).with_unable(unable).with_remote(remote)))];
+    let counts = || host.ctx.egress_counts(1).unwrap();
+    let mut rules = Rules::closed(host);
+    // Without `egress` nobody is asked.
+    assert_eq!(hears(0, far, 1), ([0, 1], vec![]));
+    rules.tables.decide(&host.ctx, &FlowPort { egress: true, ..Default::default() }).unwrap();
+    assert_eq!(hears(0, far, 2), ([0, 0], told(port_of(1), SwitchCause::None, false, 0)));
+    // Off the wire, through the tunnel of the network that is called 1.
+    assert_eq!(hears(2, own, 3), ([0, 0], told(WIRE, SwitchCause::None, false, DOMAIN)));
+    assert_eq!((counts().software(), host.ctx.flow_counts().unwrap().software()), (1, 2));
+    // For software by the action, or because the card cannot do what it says.
+    rules.rule(port_of(1), Some(DOMAIN), None);
+    let of = |kind, number: u8| Action::default().with_kind(kind).with_number(number.into()).with_count(true);
+    assert_eq!(hears(0, far, 4), ([0, 0], vec![]), "dropped");
+    rules.leads(0, of(destination::EXCEPTION, 0));
+    assert_eq!(hears(0, far, 5), ([0, 0], told(port_of(1), SwitchCause::None, false, 0)));
+    // To a group it is one frame for software, whose copy for functions of the card it is.
+    assert_eq!(hears(0, [0xff; 6], 6), ([0, 0], told(port_of(1), SwitchCause::None, false, 0)));
+    rules.leads(0, of(destination::UPLINK, WIRE).with_tag_op(tag_op::PUSH));
+    assert_eq!(hears(0, far, 7), ([0, 0], told(port_of(1), SwitchCause::None, true, 0)));
+    // For a function of the card, at its address.
+    let line = rules.tables.rewrite(&host.ctx, [Mac(near), Mac(own)]).unwrap();
+    rules.leads(0, of(destination::PORT, port_of(2)).with_rewrite(line));
+    assert_eq!(hears(0, far, 8), ([1, 0], vec![]));
+    rules.leads(0, of(destination::UPLINK, WIRE));
+    assert_eq!(hears(0, far, 9), ([0, 1], vec![]));
+    let used = rules.tables.used(&host.ctx, 0).unwrap();
+    assert_eq!((used.packets(), used.bytes()), (6, 6 * 214), "that to a group is two: the wire's, and the copy");
+    assert_eq!((counts().left(), counts().software(), counts().elsewhere(), counts().acl(), counts().miss()), (1, 3, 2, 1, 0));
+    // RoCE is for no raw queue pair: what software would get is dropped.
+    rules.rule(WIRE, Some(DOMAIN), Some(1));
+    let before = host.ctx.flow_counts().unwrap().exception_no_queue();
+    rules.leads(0, of(destination::EXCEPTION, 0));
+    let mut talk = b.talk([(0, 1), (1, 1)]);
+    talk.say();
+    b.pair.world().run(SETTLED);
+    assert!(talk.cqs[1].poll().is_none() && counts().software() > 3);
+    assert_eq!(host.ctx.flow_counts().unwrap().exception_no_queue(), before);
+    assert_eq!(b.pair.iommu_faults(), 0);
 }
 
 /// Exact entries and stations lead from function to function as rules do, and to none of another network that has not the address there; what is for software, function 0's promiscuous raw queue pair gets.

@@ -50,6 +50,8 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     pub s_err: Signal<In, Bit>,
     /// With every beat: where the frame comes from.
     pub network: Signal<In, Network>,
+    /// With every beat: `src_qpn` of its descriptor if it is none of RoCE.
+    pub note: Signal<In, Bits<24>>,
     pub m_cell: CellWriter<W>,
     /// RoCE packets that passed.
     pub m_desc: MsgSrc<RxDesc>,
@@ -83,13 +85,15 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     /// Beside the beats of the window, and the window.
     network1: DFF<Network>,
     network2: DFF<Network>,
+    note1: DFF<Bits<24>>,
+    note2: DFF<Bits<24>>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, network1, network2);
+        dff_setup!(self, clock, network1, network2, note1, note2);
         clock!(self, clock, window, parser, feed, icrc, judge, descs);
         self.window.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
@@ -109,6 +113,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.network1.d.next = self.network.val();
         self.network2.d.next = self.network1.q.val();
         self.parser.network.next = self.network2.q.val();
+        self.note1.d.next = self.note.val();
+        self.note2.d.next = self.note1.q.val();
+        self.parser.note.next = self.note2.q.val();
         self.feed.b_data.next = self.window.b_data.val();
         self.feed.b_keep.next = self.window.b_keep.val();
         self.feed.b_last.next = self.window.b_last.val();

@@ -57,9 +57,11 @@ pub struct Parser {
     pub types: Signal<In, Types>,
     /// Where the frame in `window` comes from.
     pub network: Signal<In, Network>,
+    /// And what stands in `src_qpn` if it is no RoCE packet.
+    pub note: Signal<In, Bits<24>>,
     /// Combinational: good as soon as the window reaches the IP length.
     pub flags: Signal<Out, Flags>,
-    /// Without handle and lengths that only the frame's end tells. Transport fields are zero in a raw one.
+    /// Without handle and lengths that only the frame's end tells. Transport fields are zero in a raw one, but for `src_qpn`.
     pub desc: Signal<Out, RxDesc>,
     pub malformed: Signal<Out, Bit>,
     /// A RoCE packet that `roce/peer` refuses, another frame that is for another station.
@@ -82,6 +84,7 @@ pub struct Parser {
     ip: IpLayer,
     valid: [DFF<Bit>; 3],
     networks: [DFF<Network>; 3],
+    notes: [DFF<Bits<24>>; 3],
     came: Signal<Local, Network>,
     // Stage 2: UDP and BTH, opcode
     #[init(BePick::of(&wire::Udp::LAYOUT, 0))]
@@ -195,10 +198,13 @@ impl Logic for Parser {
         for i in 0..3 {
             self.valid[i].clock.next = self.clock.val();
             self.networks[i].clock.next = self.clock.val();
+            self.notes[i].clock.next = self.clock.val();
         }
         self.networks[0].d.next = self.network.val();
+        self.notes[0].d.next = self.note.val();
         for i in 1..3 {
             self.networks[i].d.next = self.networks[i - 1].q.val();
+            self.notes[i].d.next = self.notes[i - 1].q.val();
         }
         self.came.next = self.networks[0].q.val();
         if self.came.val().tunnel & self.came.val().function.get_bit(ALL) & self.owned.val() {
@@ -333,6 +339,9 @@ impl Logic for Parser {
         self.desc4.d.next.kind = self.kind3.q.val();
         self.desc4.d.next.raw = !self.roce3.q.val();
         self.desc4.d.next.pay_len = self.pay3.q.val().get_bits::<13>(0);
+        if !self.roce3.q.val() {
+            self.desc4.d.next.src_qpn = self.notes[2].q.val();
+        }
         if self.roce3.q.val() {
             self.desc4.d.next.pay_off = self.off3.q.val();
             self.desc4.d.next.pad = self.bth3.q.val().pad;

@@ -26,6 +26,7 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     s: AxisSink<W, K>,
     s_err: Signal<In, Bit>,
     network: Signal<In, Network>,
+    note: Signal<In, Bits<24>>,
     /// Those of both ports, in their order.
     m_desc: MsgSrc<RxDesc>,
     /// A descriptor stands at the wrong one.
@@ -80,6 +81,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK
         self.rx.peer_foreign.next = self.peer_foreign.val();
         self.rx.peer_line.next = self.peer_line.val();
         self.rx.network.next = self.network.val();
+        self.rx.note.next = self.note.val();
         self.foreign.next = self.rx.foreign.val();
         self.dmac.next = self.rx.dmac.val();
         self.dmac_network.next = self.rx.dmac_network.val();
@@ -289,6 +291,11 @@ fn line_bits(words: &[u32]) -> u32 {
     }
 }
 
+/// What is said of frame `n`, for software.
+fn note(n: usize) -> u32 {
+    (n as u32).wrapping_mul(0x9e37_79b9) >> 8
+}
+
 /// Where frame `n` comes from: whether through a tunnel, and the function.
 fn network_of(n: usize) -> [u64; 2] {
     [n as u64 & 1, (n as u64 * 5) & 0xfff]
@@ -338,7 +345,9 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
             Ok(parsed) if !parsed.raw && refused(&ask.pack(&between(frame, &parsed, network))) => *drops.get_mut("rx_stranger").unwrap() += 1,
             Ok(parsed) if parsed.raw && elsewhere(destination(frame), bits) => *drops.get_mut("rx_other_station").unwrap() += 1,
             Ok(mut parsed) => {
-                if !parsed.raw {
+                if parsed.raw {
+                    parsed.src_qpn = note(n);
+                } else {
                     parsed.dest_qpn |= line_bits(&ask.pack(&between(frame, &parsed, network)));
                 }
                 good.push_back((n, parsed, frame.clone()));
@@ -350,7 +359,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
         }
         let count = frame.len().div_ceil(K);
         for (i, chunk) in frame.chunks(K).enumerate() {
-            beats.push_back((chunk.to_vec(), i + 1 == count, *err, bits));
+            beats.push_back((chunk.to_vec(), i + 1 == count, *err, bits, note(n)));
         }
     }
     let mut reading: VecDeque<Vec<u8>> = VecDeque::new();
@@ -361,8 +370,9 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
         let beat = if idle { None } else { beats.pop_front() };
         tb.set("s$valid", beat.is_some().into());
         quiet = if beat.is_some() || !reading.is_empty() || !commands.is_empty() { 0 } else { quiet + 1 };
-        if let Some((bytes, last, err, network)) = beat {
+        if let Some((bytes, last, err, network, note)) = beat {
             tb.set("network", network);
+            tb.set("note", note.into());
             let mut padded = bytes.clone();
             padded.extend(rng.bytes(K - bytes.len()));
             let words: Vec<u32> = padded.chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();

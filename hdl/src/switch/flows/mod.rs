@@ -7,9 +7,9 @@ pub(super) mod tests;
 use crate::bus::{AxisSink, AxisSrc, MsgSink};
 use crate::msg::{Network, SentBy};
 use crate::prim::arb::BinToOneHot;
-use crate::prim::pack::Resize;
+use crate::prim::pack::{Cast, Resize};
 use crate::prim::sized::Delay;
-use crate::records::{FlowCommand, FlowPortCtx};
+use crate::records::{Exception, FlowCommand, FlowPortCtx};
 use crate::stream::Bypass;
 use crate::switch::beyond;
 use crate::switch::count::{self, Count};
@@ -70,6 +70,9 @@ struct Came {
     network: Network,
     /// It is about to leave, and `network` names the function that sends it.
     leaves: Bit,
+    /// Of one that was received: the port and the other end that its key names.
+    port: Bits<8>,
+    remote: Bits<9>,
 }
 
 /// What becomes of a frame.
@@ -77,6 +80,8 @@ struct Came {
 struct Fate {
     drop: Bit,
     network: Network,
+    /// What software is told about it.
+    note: Bits<24>,
     /// It may turn out to be cut, and goes on as a bad frame then: byte of the frame behind its IP packet.
     check: Bit,
     stop: Bits<17>,
@@ -106,6 +111,8 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     pub m_err: Signal<Out, Bit>,
     /// With every beat of `m`: whose network it is for.
     pub m_network: Signal<Out, Network>,
+    /// And, if it is for software because the tables want that, an [`Exception`].
+    pub m_note: Signal<Out, Bits<24>>,
     /// What is done with frames, by those of `program`: a frame is treated by what stands there when its window is there.
     pub port: Signal<In, FlowPortCtx>,
     /// A command for the tables, as [`Matching`] has it.
@@ -149,6 +156,9 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     // The fate
     from: Signal<Local, Network>,
     target: Signal<Local, Network>,
+    exception: Signal<Local, Exception>,
+    bits: Cast<Exception, Bits<24>>,
+    note: Signal<Local, Bits<24>>,
     #[init(Constant::new((NF as u64).to_bits()))]
     functions: Constant<Bits<12>>,
     kind: Signal<Local, Bits<3>>,
@@ -188,6 +198,7 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     err: DFF<Bit>,
     err_cut: DFF<Bit>,
     network2: DFF<Network>,
+    note2: DFF<Bits<24>>,
     fate: Signal<Local, Fate>,
     short: Signal<Local, Bit>,
     cut: Signal<Local, Bit>,
@@ -229,6 +240,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             err,
             err_cut,
             network2,
+            note2,
             ends,
             events,
             dropped,
@@ -298,6 +310,8 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.sender.next.tunnel = false;
         self.sender.next.function = bit_cast::<12, 6>(self.out.val().function);
         self.came.next.network = self.sender.val();
+        self.came.next.port = self.port_of.q.val();
+        self.came.next.remote = self.remote.q.val().get_bits::<9>(0);
         if self.sight.window_valid.val() {
             self.matching.window.next = self.sight.window.val();
             self.matching.ended.next = self.sight.ended.val();
@@ -351,11 +365,18 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.counts_as.next = bits::<4>(NOTHING);
         self.from.next = self.known.y.val().network;
         self.tunnel.next = self.from.val().tunnel;
+        self.exception.next.port = self.known.y.val().port;
+        self.exception.next.cause = self.cause.val();
+        self.exception.next.unable = self.unable.val();
+        self.exception.next.remote = self.known.y.val().remote;
+        self.bits.x.next = self.exception.val();
+        self.note.next = bits::<24>(0);
         self.to.next = self.from.val().function;
         if self.known.y.val().on {
             self.tunnel.next = true;
             self.to.next = bits::<12>(0);
             if self.software.val() {
+                self.note.next = self.bits.y.val();
                 self.counts_as.next = bits::<4>(TO_SOFTWARE);
                 if self.unable.val() {
                     self.counts_as.next = bits::<4>(UNABLE);
@@ -388,7 +409,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         }
         // One that is about to leave does so if it is for the wire as it is.
         self.for_wire.next = ((self.kind.val() == UPLINK) | (self.kind.val() == PORT)) & (self.matching.verdict.val().number == WIRE) & !self.changes.val();
-        self.became.next = bits::<3>(program::AS_UNABLE);
+        self.became.next = bits::<3>(program::AS_ELSEWHERE);
         if self.kind.val() == EXCEPTION {
             self.became.next = bits::<3>(program::AS_SOFTWARE);
             if self.cause.val() == CAUSE_DEEP {
@@ -409,6 +430,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.told1_valid.d.next = self.matching.verdict_valid.val() & self.known.y.val().leaves;
         self.told1.d.next.function = self.from.val().function.get_bits::<6>(0);
         self.told1.d.next.drops = self.known.y.val().on & !self.for_wire.val();
+        self.told1.d.next.returns = self.known.y.val().on & !self.for_wire.val() & (self.kind.val() != DROP) & !(self.software.val() & self.matching.roce.val());
         self.told1.d.next.judged = self.known.y.val().on;
         self.told1.d.next.place = self.became.val();
         self.told1.d.next.count = self.known.y.val().on & self.matching.verdict.val().count;
@@ -420,6 +442,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.target.next.tunnel = self.tunnel.val();
         self.target.next.function = self.to.val();
         self.fate1.d.next.network = self.target.val();
+        self.fate1.d.next.note = self.note.val();
         self.fate1.d.next.check = self.check.val();
         self.fate1.d.next.stop = self.matching.stop.val();
         self.fate1.d.next.ends_as = self.counts_as.val();
@@ -439,6 +462,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.m_keep.d.next = self.hold.m_keep.val();
         self.m_last.d.next = self.hold.m_last.val();
         self.network2.d.next = self.fate.val().network;
+        self.note2.d.next = self.fate.val().note;
         self.short.next = self.hold.m_len.val() < self.fate.val().stop;
         self.cut.next = self.fate.val().check & self.short.val();
         self.err.d.next = self.hold.m_err.val();
@@ -449,6 +473,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.m.last.next = self.m_last.q.val();
         self.m_err.next = self.err.q.val() | self.err_cut.q.val();
         self.m_network.next = self.network2.q.val();
+        self.m_note.next = self.note2.q.val();
         if self.by.q.val() {
             self.m.valid.next = true;
             self.m.data.next = self.sight.b_data.val();
@@ -456,6 +481,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             self.m.last.next = self.sight.b_last.val();
             self.m_err.next = self.sight.b_err.val();
             self.m_network.next = self.network0.q.val();
+            self.m_note.next = bits::<24>(0);
         }
         // What counts: a frame that goes on and that the MAC found bad counts with the receive path behind.
         self.ends.d.next = self.hold.m_valid.val() & self.hold.m_last.val();

@@ -38,6 +38,8 @@ pub struct Told {
     pub function: Bits<6>,
     /// It does not leave.
     pub drops: Bit,
+    /// But comes in again.
+    pub returns: Bit,
     /// The tables were asked, and what has become of it: a place in [`crate::switch::program::EGRESS`].
     pub judged: Bit,
     pub place: Bits<3>,

@@ -15,8 +15,8 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use ferric_model::net::networks::{LOOPED, NOBODY, WHOLE};
 use rust_hdl::prelude::*;
 
-/// Events on `stat`, when a frame's last beat goes: for a function of this card; for the wire, if it may leave, and a copy for functions of this card; the same without that copy, for which there was no room;
-/// dropped, because there was no room for too long.
+/// Events on `stat`, when a frame's last beat goes: for a function of this card; for the wire, if it may leave, and a copy for functions of this card; the same without that copy, for which there was no room, or a frame dropped
+/// that the flow tables wanted to come in again; dropped, because there was no room for too long.
 pub const STATS: &[&str] = &["local", "local_copies", "local_no_room", "local_late"];
 
 /// Which ports may wait for which others (docs/deadlock.md). A frame for a function of the card waits for room too, but 4,096 cycles at most; what is asked about waits for its answer, which comes when the question has been taken.
@@ -135,6 +135,8 @@ pub struct Depart<const W: usize, const K: usize, const ND: usize, const LD: usi
     fate: Signal<Local, Fate>,
     answer: Signal<Local, Told>,
     stays: Signal<Local, Bit>,
+    /// It comes in again. Of a frame to a group the copy for functions of the card does that.
+    returns: Signal<Local, Bit>,
     count: KeepLen<K, 8>,
     before: DFF<Bits<LEN>>,
     onward: Signal<Local, Bits<LEN>>,
@@ -222,8 +224,8 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
             if !self.hit.val() {
                 self.to.next.function = bit_cast::<12, 6>(self.owner.q.val()) | TO_ALL;
             }
-        } else if self.physical.val().get_bit(HAS) | (self.group.q.val() & !self.owner.q.val().any()) {
-            // The physical function, which has the raw queue pair of this network, is of another network, or has sent the frame itself.
+        } else if self.physical.val().get_bit(HAS) | !(self.hit.val() | self.group.q.val()) | (self.group.q.val() & !self.owner.q.val().any()) {
+            // The physical function, which has the raw queue pair of this network, is of another network, or has sent the frame itself; or the frame is for nobody here, and may come in again only for whom the tables name.
             self.to.next.function = bits::<12>(NO_RAW);
         }
         self.fates.s.valid.next = self.known.q.val();
@@ -259,10 +261,11 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
         self.answer.next = self.asking.m_told.data.val();
         self.ready.next = self.beats.m.valid.val() & self.fates.m.valid.val() & (!self.fate.val().asked | (self.asking.m_told.valid.val() & self.uses.s.ready.val()));
         self.stays.next = self.fate.val().asked & self.answer.val().drops;
+        self.returns.next = self.fate.val().asked & self.answer.val().returns & !self.fate.val().copy;
         self.giving.next = self.gives.q.val();
         self.dropping.next = self.drops.q.val();
         if !self.going.q.val() {
-            self.giving.next = (self.fate.val().local | self.fate.val().copy) & self.room.val();
+            self.giving.next = (self.fate.val().local | self.fate.val().copy | self.returns.val()) & self.room.val();
             self.dropping.next = self.fate.val().local & !self.room.val() & self.late.q.val();
         }
         self.m.valid.next = self.ready.val() & !self.fate.val().local & !self.stays.val();
@@ -285,7 +288,8 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
         if (self.beats.m.keep.val() & self.top.val()).any() {
             self.uses.s.data.next.len = self.onward.val();
         }
-        self.uses.s.valid.next = self.ends.val() & self.fate.val().asked & self.answer.val().count;
+        // What comes in again is counted there.
+        self.uses.s.valid.next = self.ends.val() & self.fate.val().asked & self.answer.val().count & !(self.returns.val() & self.giving.val());
         if self.goes.val() {
             self.before.d.next = self.onward.val();
             if self.beats.m.last.val() {
@@ -327,6 +331,8 @@ impl<const W: usize, const K: usize, const ND: usize, const LD: usize> Logic for
             if !self.giving.val() {
                 self.counts_as.next = bits::<EVENTS>(NO_ROOM);
             }
+        } else if self.returns.val() & !self.giving.val() {
+            self.counts_as.next = bits::<EVENTS>(NO_ROOM);
         }
         self.event1.d.next = bits::<EVENTS>(0);
         if self.ends.val() {

@@ -27,12 +27,12 @@ pub const WAITS: &[(&str, &[&str])] = &[
 ];
 
 /// What is counted of a function's frames that were about to leave while the tables were asked about them, of each frame one: it leaves; then, dropped, by cause. The fields of `EgressCounts`.
-pub const EGRESS: &[&str] = &["left", "deep", "software", "unable", "acl", "miss", "no_rule_room", "roce_denied"];
+pub const EGRESS: &[&str] = &["left", "deep", "software", "elsewhere", "acl", "miss", "no_rule_room", "roce_denied"];
 /// Their places.
 pub(super) const AS_LEFT: u64 = 0;
 pub(super) const AS_DEEP: u64 = 1;
 pub(super) const AS_SOFTWARE: u64 = 2;
-pub(super) const AS_UNABLE: u64 = 3;
+pub(super) const AS_ELSEWHERE: u64 = 3;
 pub(super) const AS_ACL: u64 = 4;
 pub(super) const AS_MISS: u64 = 5;
 pub(super) const AS_NO_RULE_ROOM: u64 = 6;

@@ -11,6 +11,8 @@ pub struct Bench<const W: usize, const K: usize> {
     /// Of these, those that flows are to count, the first of which is offered; and those that nobody has judged.
     pub uses_out: VecDeque<(u16, u64)>,
     pub unasked: u64,
+    /// Of those that do not leave: whether they come in again, and whether they are RoCE.
+    pub again: BTreeMap<(bool, bool), u64>,
     /// Of a hundred cycles, those in which another one comes.
     pub leaving: u32,
     pub gaps: u32,
@@ -55,6 +57,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             told: BTreeMap::new(),
             uses_out: VecDeque::new(),
             unasked: 0,
+            again: BTreeMap::new(),
             leaving: 0,
             gaps,
             beats: VecDeque::new(),
@@ -112,7 +115,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
                 // It passes, whatever the port says by the time of its window.
                 if *at <= K {
                     self.by += 1;
-                    self.expected.push_back((came.frame.clone(), came.bad, came.whence.network));
+                    self.expected.push_back((came.frame.clone(), came.bad, came.whence.network, 0));
                 }
             } else if *at == WINDOW.min(came.frame.len()) || (*at > WINDOW && *at - bytes.len() < WINDOW) || (*last && *at < WINDOW) {
                 self.judged.push_back((self.cycles + ASKED, came.clone()));
@@ -195,12 +198,14 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     pub fn answer(&mut self) {
         let (frame, function, network) = self.leavers.pop_front().expect("it was offered");
         let answer = if self.port.valid() && self.port.egress() {
-            let (verdict, _) = self.verdict(&frame, Origin::received(network.is_some(), 0, Some((function, network.unwrap_or(0)))));
+            let (verdict, roce) = self.verdict(&frame, Origin::received(network.is_some(), 0, Some((function, network.unwrap_or(0)))));
             let fate = Egress::of(&verdict);
-            (function, fate != Egress::Leaves, Some(EGRESS[place(fate)]), verdict.count().then_some(verdict.flow()))
+            let returns = Egress::returns(&verdict, roce);
+            *self.again.entry((returns, roce)).or_default() += u64::from(fate != Egress::Leaves);
+            (function, (fate != Egress::Leaves, returns), Some(EGRESS[place(fate)]), verdict.count().then_some(verdict.flow()))
         } else {
             self.unasked += 1;
-            (function, false, None, None)
+            (function, (false, false), None, None)
         };
         if let (.., Some(flow)) = answer {
             self.uses_out.push_back((flow, frame.len() as u64));
@@ -212,8 +217,8 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     pub fn told(&mut self) {
         let said = (self.tb.get("told_valid") == 1).then(|| {
             let told = self.tb.get_wide("told");
-            let [function, drops, judged, place, count, flow] = ["function", "drops", "judged", "place", "count", "flow"].map(|name| Fields::of::<Told>().get(&told, name) as u16);
-            (function, drops == 1, (judged == 1).then(|| EGRESS[usize::from(place)]), (count == 1).then_some(flow))
+            let [function, drops, returns, judged, place, count, flow] = ["function", "drops", "returns", "judged", "place", "count", "flow"].map(|name| Fields::of::<Told>().get(&told, name) as u16);
+            (function, (drops == 1, returns == 1), (judged == 1).then(|| EGRESS[usize::from(place)]), (count == 1).then_some(flow))
         });
         let due = self.answers.pop_front_if(|(at, _)| *at == self.cycles).map(|(_, answer)| answer);
         assert_eq!(said, due, "cycle {}", self.cycles);
@@ -234,9 +239,10 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let network = self.tb.get_wide("m_network");
         let [tunnel, function] = ["tunnel", "function"].map(|name| Fields::of::<Network>().get(&network, name) as u16);
         let want = self.expected.front().expect("a frame that is due");
-        assert_eq!((tunnel == 1, function), want.2);
+        let note = self.tb.get("m_note") as u32;
+        assert_eq!(((tunnel == 1, function), note), (want.2, want.3));
         if self.tb.get("m$last") == 1 {
-            let got = (std::mem::take(&mut self.out), self.tb.get("m_err") == 1, (tunnel == 1, function));
+            let got = (std::mem::take(&mut self.out), self.tb.get("m_err") == 1, (tunnel == 1, function), note);
             assert_eq!(Some(got), self.expected.pop_front());
         }
     }
@@ -263,10 +269,11 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     pub fn judge(&mut self, came: &Came) {
         let Came { frame, bad, whence } = came;
         if !self.port.valid() {
-            return self.expected.push_back((frame.clone(), *bad, whence.network));
+            return self.expected.push_back((frame.clone(), *bad, whence.network, 0));
         }
         let (layers, cut) = seen(frame);
-        let (verdict, roce) = self.verdict(frame, origin(*whence));
+        let from = origin(*whence);
+        let (verdict, roce) = self.verdict(frame, from);
         if verdict.count() && !cut && !bad {
             self.flows.entry(verdict.flow()).or_default().take(frame.len() as u64, 0);
             self.uses += 1;
@@ -285,7 +292,9 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         };
         match (goes, bad) {
             (Some((cut, whose)), bad) => {
-                self.expected.push_back((frame.clone(), *bad || cut, whose));
+                let told = if let Fate::Software { .. } = fate { exception(&verdict, from.port, from.remote) } else { Exception::default() };
+                let [low, middle, high] = told.0;
+                self.expected.push_back((frame.clone(), *bad || cut, whose, u32::from_le_bytes([low, middle, high, 0])));
                 if !bad {
                     self.count(name);
                 }

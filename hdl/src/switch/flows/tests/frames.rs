@@ -96,7 +96,7 @@ pub fn place(fate: Egress) -> usize {
         Egress::Leaves => "left",
         Egress::Deep => "deep",
         Egress::Software => "software",
-        Egress::Unable => "unable",
+        Egress::Elsewhere => "elsewhere",
         Egress::Drop(cause) => dropped(cause),
     };
     EGRESS.iter().position(|n| *n == name).expect("it is counted")

@@ -5,7 +5,7 @@ mod frames;
 use bench::Bench;
 use frames::off_the_wire;
 
-use super::model::{Egress, Fate};
+use super::model::{exception, Egress, Fate};
 use super::{Flows, STATS};
 use crate::msg::{Network, SentBy};
 use crate::stream::bypass::tests::Past;
@@ -21,7 +21,7 @@ use ferric_abi::csr::FUNCTION_PORTS;
 use ferric_abi::switch::station;
 use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
 use ferric_abi::switch::ternary::{say, sources, Said, Source};
-use ferric_abi::switch::{tag_op, Action, FlowCommand, FlowKey, FlowRecord, Verdict};
+use ferric_abi::switch::{tag_op, Action, Exception, FlowCommand, FlowKey, FlowRecord, Verdict};
 use ferric_abi::wire::ethertype;
 use ferric_driver::switch::place::{Entry, Table};
 use ferric_driver::switch::rules::{self, Rules};
@@ -77,14 +77,14 @@ struct Came {
     whence: Whence,
 }
 
-/// A frame behind the block: its bytes, whether it is bad, and whose it is.
-type Gone = (Vec<u8>, bool, (bool, u16));
+/// A frame behind the block: its bytes, whether it is bad, whose it is, and what software is told of it.
+type Gone = (Vec<u8>, bool, (bool, u16), u32);
 
 /// A frame that is about to leave: its bytes, the function that sends it, and the number of its network if that has a tunnel.
 type Leaver = (Vec<u8>, u16, Option<u16>);
 
-/// What is said of one: its function, whether it does not leave, what counts, and the flow that does.
-type Answer = (u16, bool, Option<&'static str>, Option<u16>);
+/// What is said of one: its function, whether it does not leave, and whether it comes in again, what counts, and the flow that does.
+type Answer = (u16, (bool, bool), Option<&'static str>, Option<u16>);
 
 fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     let mut b = Bench::<W, K>::new(gaps, 11 + u64::from(gaps));
@@ -125,6 +125,7 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     assert!(b.by > 20 * u64::from(rounds), "{} frames went past", b.by);
     assert!(b.edited > 15, "{} frames were changed", b.edited);
     assert!(b.uses > 40, "{}", b.uses);
+    assert!(b.again.len() == 4 && b.again.values().all(|n| *n > 1), "{:?}", b.again);
     assert!(b.unasked > 50 && EGRESS.iter().all(|name| b.told.get(name).is_some_and(|n| *n > 1)), "{} {:?}", b.unasked, b.told);
     for name in STATS {
         assert!(b.stat.get(name).is_some_and(|n| *n > 0), "{name}: {:?}", b.stat);

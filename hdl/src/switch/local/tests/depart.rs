@@ -1,7 +1,7 @@
 //! Who gets what functions send, and that what leaves waits for what the flow tables say.
 use super::super::asking::{Leaving, Told, Used};
 use super::super::depart::{Depart, STATS};
-use super::model::{way, Network, Way};
+use super::model::{returned, way, Network, Way};
 use super::{network, sender, shown, Sender};
 use crate::net::within::testing::{some, words as networks_words};
 use crate::switch::testing::{mac, words};
@@ -22,10 +22,10 @@ const SLOW: u64 = 40;
 /// More cycles than some hundred frames take.
 const LONG: u64 = 200_000;
 
-/// What the tables say of a frame that is asked about: it leaves, and the line under which it counts. Here its bytes say so, as far as the tables see them.
-fn says(window: &[u8]) -> (bool, Option<u16>) {
+/// What the tables say of a frame that is asked about: it leaves, it comes in again, and the line under which it counts. Here its bytes say so, as far as the tables see them.
+fn says(window: &[u8]) -> (bool, bool, Option<u16>) {
     let sum = window.iter().fold(0u16, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()));
-    (sum & 3 != 0, (sum & 4 != 0).then_some(sum & 0xfff))
+    (sum & 3 != 0, sum & 3 == 0 && sum & 8 != 0, (sum & 4 != 0).then_some(sum & 0xfff))
 }
 
 struct Bench<const W: usize, const K: usize> {
@@ -111,9 +111,9 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         assert_eq!(port, u64::from(FUNCTION_PORTS) + f);
         let bytes = if ended == 1 { len as usize } else { WINDOW };
         assert!(window[bytes..].iter().all(|byte| *byte == 0));
-        let (leaves, counts) = says(&window[..bytes]);
+        let (leaves, returns, counts) = says(&window[..bytes]);
         self.asked.push((f, window[..bytes].to_vec(), domain as u16));
-        let told = [("function", f), ("drops", (!leaves).into()), ("judged", 1), ("count", counts.is_some().into()), ("flow", counts.unwrap_or(77).into())];
+        let told = [("function", f), ("drops", (!leaves).into()), ("returns", returns.into()), ("judged", 1), ("count", counts.is_some().into()), ("flow", counts.unwrap_or(77).into())];
         let told = Fields::of::<Told>().pack(&told.map(|(name, value)| (name, value.into())));
         let after = self.answers.back().map_or(0, |(at, _)| at + 1).max(self.tb.cycles() + self.tb.rng().range(1, SLOW));
         self.answers.push_back((after, told));
@@ -179,7 +179,7 @@ fn any_frame<const W: usize, const K: usize>(b: &mut Bench<W, K>) -> (u16, Vec<u
 fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, asked: u32, seed: u64, rounds: usize) {
     let mut b = Bench::<W, K>::new(stalls, seed);
     (b.roomy, b.taking) = (roomy, 100 - stalls[1]);
-    let mut seen = BTreeMap::<_, u64>::new();
+    let (mut seen, mut returns) = (BTreeMap::<_, u64>::new(), 0);
     for _ in 0..rounds {
         let rng = b.tb.rng();
         let stations = std::array::from_fn(|_| any_station(rng));
@@ -196,17 +196,28 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, asked: u
         // Whatever leaves by the wire is asked about once, and what is for a function only is not.
         let domain = |f: u16| b.networks.get(f).map_or(0, |network| u16::from(network) + 1);
         let questions: Vec<_> = all.iter().filter(|_| b.egress).map(|(f, frame)| (u64::from(*f), seen_of(frame), domain(*f))).collect();
-        let uses: Vec<_> = all.iter().filter(|_| b.egress).filter_map(|(_, frame)| Some((says(&seen_of(frame)).1?, frame.len() as u64))).collect();
-        assert_eq!((std::mem::take(&mut b.asked), std::mem::take(&mut b.used)), (questions, uses));
+        assert_eq!(std::mem::take(&mut b.asked), questions);
         assert_eq!(got, wire.iter().map(|(_, frame)| frame.clone()).collect::<Vec<_>>());
         assert_eq!(std::mem::take(&mut b.begun), wire.iter().map(|(function, _)| u64::from(*function)).collect::<VecDeque<_>>());
         // What is for functions of the card comes, in order; a copy may be missing, if there was no room.
         let mut local = std::mem::take(&mut b.local).into_iter().peekable();
+        let mut uses = Vec::new();
         let mut expected = BTreeMap::from([("local", 0), ("local_copies", 0), ("local_no_room", 0)]);
         for ((function, frame), way) in frames.iter().zip(&ways) {
             let sender = (*function, b.networks.get(*function).unwrap_or(0).into());
+            let (_, again, counts) = says(&seen_of(frame));
+            let counts = counts.filter(|_| b.egress && !matches!(way, Way::Local(_))).map(|flow| (flow, frame.len() as u64));
+            if let Way::Wire = way {
+                // What comes in again is counted there, and does not wait for room.
+                let came = again && b.egress && local.next_if_eq(&(frame.clone(), returned(*function, &b.networks), sender)).is_some();
+                uses.extend(counts.filter(|_| !came));
+                *expected.get_mut("local_no_room").expect("there") += u64::from(again && b.egress && !came);
+                returns += u64::from(came);
+                continue;
+            }
+            uses.extend(counts);
             let came = match way {
-                Way::Wire => continue,
+                Way::Wire => unreachable!(),
                 Way::Local(network) => {
                     assert_eq!(local.next(), Some((frame.clone(), *network, sender)));
                     "local"
@@ -218,13 +229,13 @@ fn random<const W: usize, const K: usize>(stalls: [u32; 2], roomy: u32, asked: u
             };
             *expected.get_mut(came).expect("there") += 1;
         }
-        assert_eq!(local.next(), None);
+        assert_eq!((local.next(), std::mem::take(&mut b.used)), (None, uses));
         expected.retain(|_, n| *n > 0);
         assert_eq!(b.stat, expected);
         std::mem::take(&mut b.stat).into_iter().for_each(|(name, n)| *seen.entry(name).or_default() += n);
     }
     assert!(seen["local"] > 3 * rounds as u64 && seen["local_copies"] > rounds as u64, "{seen:?}");
-    assert_eq!(seen.contains_key("local_no_room"), roomy < 100);
+    assert_eq!((seen.contains_key("local_no_room"), returns > 0), (roomy < 100, asked > 0));
 }
 
 #[test]
