@@ -278,7 +278,7 @@ macro_rules! context_records {
             wrong_function: u64[64] "Received RoCE packets, dropped: their queue pair is of a function that is not the tunnel's, or has a tunnel though the packet came through none.";
             local: u64[64] "Frames for a function of this card, which have not left it.";
             local_copies: u64[64] "Frames to a group that have left, and a copy of which has gone to the functions of this card.";
-            local_no_room: u64[64] "The same without that copy, for which there was no room.";
+            local_no_room: u64[64] "The same without that copy, for which there was no room; and frames dropped for that which the flow tables wanted to come in again.";
             local_late: u64[64] "Dropped: frames for a function of this card for which there was no room for 4,096 cycles.";
             local_wire_lost: u64[64] "Received frames, lost or cut because a frame of a function came in and the queue was full.";
         }

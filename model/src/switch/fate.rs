@@ -91,7 +91,10 @@ impl Egress {
     /// A frame with this verdict comes in again, as one that functions send each other does, and the tables decide about it once more ([`Fate`]): they are the same, so it gets to the function or to software. Neither does what is
     /// dropped, nor a RoCE packet for software, which has no queue for it.
     pub fn returns(verdict: &Verdict, roce: bool) -> bool {
-        !matches!(Self::of(verdict), Egress::Leaves | Egress::Drop(_)) && !(roce && is_for_software(verdict))
+        match Self::of(verdict) {
+            Egress::Leaves | Egress::Drop(_) => false,
+            _ => !roce || !is_for_software(verdict),
+        }
     }
 }
 
