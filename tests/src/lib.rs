@@ -5,6 +5,7 @@
 use ferric_shared as _;
 
 pub mod bench;
+pub mod guest;
 pub mod hostile;
 pub mod mutants;
 pub mod pair;

@@ -1,6 +1,4 @@
 //! Virtio functions of whole cards: rings in host memory, frames from card to card, every byte compared (docs/virtio.md). The drivers of rings are those of the engine's own tests.
-// One copy of the gateware for all programs of this crate.
-use ferric_shared as _;
 #[allow(dead_code)] // What only the engine's own tests use of it.
 #[path = "../../hdl/src/virtio/tests/driver.rs"]
 mod driver;
@@ -16,61 +14,7 @@ mod tb {
 
 mod virtio {
     pub mod testing {
-        use ferric_driver::device::{Device, DmaAccess};
-        use ferric_driver::mapping::Mapping;
-        use std::sync::Arc;
-
-        const PAGE: usize = 4096;
-
-        /// Memory of a function's guest, in one piece for the card.
-        pub struct Guest {
-            memory: Vec<u8>,
-            at: usize,
-            mapping: Mapping,
-            device: Arc<dyn Device>,
-        }
-
-        impl Guest {
-            pub fn new(device: &Arc<dyn Device>, bytes: u64) -> Self {
-                let mut memory = vec![0u8; bytes as usize + PAGE];
-                let at = memory.as_ptr().align_offset(PAGE);
-                // SAFETY: it lives as long as the mapping, and only one thread runs the cards and the drivers.
-                let mapping = unsafe { device.map(memory.as_mut_ptr().wrapping_add(at), bytes as usize, DmaAccess::ReadWrite, true) }.expect("memory of a guest");
-                Self { memory, at, mapping, device: device.clone() }
-            }
-
-            /// Where it begins for the card.
-            pub fn base(&self) -> u64 {
-                self.mapping.runs()[0].iova
-            }
-
-            fn place(&self, at: u64) -> *mut u8 {
-                let offset = (at - self.base()) as usize;
-                assert!(offset < self.memory.len() - PAGE, "{at:#x} is beyond the memory");
-                self.memory.as_ptr().wrapping_add(self.at + offset).cast_mut()
-            }
-
-            pub fn put(&mut self, at: u64, bytes: &[u8]) {
-                // SAFETY: inside of the memory; nobody else runs.
-                (0..).zip(bytes).for_each(|(n, byte)| unsafe { self.place(at + n).write_volatile(*byte) });
-            }
-
-            pub fn get(&mut self, at: u64, bytes: usize) -> Vec<u8> {
-                // SAFETY: as above.
-                (0..bytes as u64).map(|n| unsafe { self.place(at + n).read_volatile() }).collect()
-            }
-
-            pub fn word(&mut self, at: u64) -> u16 {
-                let bytes = self.get(at, 2);
-                u16::from_le_bytes([bytes[0], bytes[1]])
-            }
-        }
-
-        impl Drop for Guest {
-            fn drop(&mut self) {
-                self.device.unmap(&self.mapping);
-            }
-        }
+        pub use ferric_tests::guest::Guest;
     }
 }
 
@@ -192,7 +136,7 @@ fn a_reset_ends_a_functions_rings() {
         }
         let device = SimDevice::new(&street.world, 0, GONE);
         let faults = |street: &Street| street.world.lock().expect("the world").cards[0].iommu.fault_count();
-        let old = std::mem::replace(&mut street.hosts[0].guests[usize::from(GONE)], virtio::testing::Guest::new(&device, driver::APART * u64::from(site::QUEUES)));
+        let old = std::mem::replace(&mut street.hosts[0].guests[usize::from(GONE)], virtio::testing::Guest::new(&device, driver::APART * u64::from(site::QUEUES)).expect("memory of a guest"));
         drop(old);
         let (was, before) = (faults(&street), received(&street, 0, GONE));
         street.until("the others' frames", |s| received(s, 0, GONE) > before + 40);

@@ -15,4 +15,5 @@ pub mod sweep;
 pub mod switch;
 pub mod twin;
 pub mod uet;
+pub mod virtio;
 pub mod workers;

@@ -1,9 +1,9 @@
 //! `./scripts/bench`: writes `target/bench/report.json`, and with `--write` docs/figures.md; with `--sweep` the sweep's table and plot instead. Fails when a bar is missed or a figure has a fault.
 use clap::Parser;
-use ferric_tests::bench::report::{self, Report, EXTRAS};
+use ferric_tests::bench::report::{self, Figure, Report, EXTRAS};
 use ferric_tests::bench::scenarios::points;
 use ferric_tests::bench::workers::Kept;
-use ferric_tests::bench::{docs, host, sweep, switch, uet, workers};
+use ferric_tests::bench::{docs, host, sweep, switch, uet, virtio, workers};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,10 +27,13 @@ struct Options {
     /// What the card `uet` reaches: uet.json.
     #[arg(long, conflicts_with_all = ["quick", "sweep", "switch", "resume", "traces"])]
     uet: bool,
+    /// What the card `virtio` reaches: virtio.json.
+    #[arg(long, conflicts_with_all = ["quick", "sweep", "switch", "uet", "resume", "traces"])]
+    virtio: bool,
     /// Prints the names of the figures.
     #[arg(long)]
     list: bool,
-    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg, or docs/switch-figures.md, or docs/uet-figures.md. Only with a full run.
+    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg, or docs/switch-figures.md, or docs/uet-figures.md, or docs/virtio-figures.md. Only with a full run.
     #[arg(long, conflicts_with_all = ["only", "quick"])]
     write: bool,
     /// Goes on with a run of the same sources that was stopped.
@@ -67,12 +70,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// The figures of the card `uet`, so many at a time.
-fn run_uet(options: &Options) -> Result<bool, String> {
+/// A bench of one card's own: what its figures are called, and how one is had.
+struct Own<'a, P> {
+    name: &'a str,
+    points: &'a [P],
+    /// Name, and what it is in words.
+    says: fn(&P) -> (&'static str, &'static str),
+    measure: fn(&P) -> Figure,
+    table: fn(&Report) -> String,
+    page: fn(&Report) -> String,
+}
+
+/// The figures of the card `uet`, or of `virtio`, so many at a time.
+fn run_own<P: Sync>(options: &Options, own: &Own<P>) -> Result<bool, String> {
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
-    let wanted: Vec<_> = uet::POINTS.iter().filter(|p| chosen(p.name)).collect();
+    let wanted: Vec<_> = own.points.iter().filter(|p| chosen((own.says)(p).0)).collect();
     if options.list {
-        wanted.iter().for_each(|p| println!("{:30} {}", p.name, p.what));
+        wanted.iter().map(|p| (own.says)(p)).for_each(|(name, what)| println!("{name:30} {what}"));
         return Ok(true);
     }
     if wanted.is_empty() {
@@ -85,17 +99,17 @@ fn run_uet(options: &Options) -> Result<bool, String> {
     let mut figures = Vec::new();
     for some in wanted.chunks(options.jobs.max(1)) {
         std::thread::scope(|scope| {
-            let threads: Vec<_> = some.iter().map(|point| scope.spawn(|| uet::measure(point))).collect();
+            let threads: Vec<_> = some.iter().map(|point| scope.spawn(|| (own.measure)(point))).collect();
             threads.into_iter().try_for_each(|t| t.join().map(|f| figures.push(f)).map_err(|_| "a thread of the bench has panicked".to_string()))
         })?;
     }
-    let report = Report { gateware, commit, command: "./scripts/bench --uet".into(), figures };
-    let file = options.out.join("uet.json");
+    let report = Report { gateware, commit, command: format!("./scripts/bench --{}", own.name), figures };
+    let file = options.out.join(own.name).with_extension("json");
     let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
     std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
-    println!("{}", uet::table(&report));
-    let page = if options.write { root.join("docs") } else { options.out.clone() }.join("uet-figures.md");
-    std::fs::write(&page, uet::page(&report)).map_err(|e| format!("{}: {e}", page.display()))?;
+    println!("{}", (own.table)(&report));
+    let page = if options.write { root.join("docs") } else { options.out.clone() }.join(format!("{}-figures.md", own.name));
+    std::fs::write(&page, (own.page)(&report)).map_err(|e| format!("{}: {e}", page.display()))?;
     let failures = report.failures();
     failures.iter().for_each(|f| println!("{f}"));
     println!("{} figures in {:.0} s, {} failures; {}", report.figures.len(), started.elapsed().as_secs_f64(), failures.len(), file.display());
@@ -104,7 +118,10 @@ fn run_uet(options: &Options) -> Result<bool, String> {
 
 fn run(options: &Options) -> Result<bool, String> {
     if options.uet {
-        return run_uet(options);
+        return run_own(options, &Own { name: "uet", points: uet::POINTS, says: |p| (p.name, p.what), measure: uet::measure, table: uet::table, page: uet::page });
+    }
+    if options.virtio {
+        return run_own(options, &Own { name: "virtio", points: virtio::POINTS, says: |p| (p.name, p.what), measure: virtio::measure, table: virtio::table, page: virtio::page });
     }
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
     let all = match (options.sweep, options.switch) {

@@ -84,7 +84,7 @@ pub fn street(width: usize, seed: u64) -> Street {
         let devices: Vec<_> = (0..FUNCTIONS).map(|function| SimDevice::new(&world, card, function)).collect();
         let contexts: Vec<Context> = devices.iter().map(|device| Context::open(device.clone(), Config::default()).expect("a function")).collect();
         assert!(contexts[0].has_virtio());
-        let guests = devices.iter().map(|device| Guest::new(device, APART * u64::from(QUEUES))).collect();
+        let guests = devices.iter().map(|device| Guest::new(device, APART * u64::from(QUEUES)).expect("memory of a guest")).collect();
         let host = Host { contexts, guests, rings: Vec::new(), offered: (0..QUEUES).map(|_| Vec::new()).collect(), fed: vec![0; usize::from(QUEUES)] };
         (0..FUNCTIONS).for_each(|function| host.live(card, function));
         host
