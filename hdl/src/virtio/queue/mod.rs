@@ -86,6 +86,10 @@ pub struct Queue<const LQ: usize> {
     sweep: DFF<Bits<LQ>>,
     queue: DFF<Bits<16>>,
     row: DFF<VqAvail>,
+    /// The queue whose line was written last, if it does not run; it has been notified since, and is the next.
+    ended: DFF<Bits<16>>,
+    ending: DFF<Bit>,
+    urgent: DFF<Bit>,
     /// It is another turn's at once.
     again: DFF<Bit>,
     /// The turn is a look; a chain has come.
@@ -98,6 +102,9 @@ pub struct Queue<const LQ: usize> {
     zero: Constant<VqAvail>,
     queue_line: Signal<Local, Bits<LQ>>,
     full: Signal<Local, Bit>,
+    hurry: Signal<Local, Bit>,
+    final_word: Signal<Local, Bit>,
+    written: Signal<Local, VqAvail>,
     is_packed: Signal<Local, Bit>,
 }
 
@@ -105,7 +112,7 @@ pub struct Queue<const LQ: usize> {
 impl<const LQ: usize> Logic for Queue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, queue, row, again, looks, found);
+        dff_setup!(self, clock, state, sweep, queue, row, ended, ending, urgent, again, looks, found);
         clock!(self, clock, ctl, rows, turns, asked, ring, packed);
         self.ctl.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
@@ -116,7 +123,15 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.asked.m.ready.next = false;
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
-        MsgSink::<VqNotify>::link(&mut self.s_notify, &mut self.turns.s_notify);
+        // Software waits for the end of the queue that it has taken out of service: nobody else does for that long.
+        self.final_word.next = self.ending.q.val() & (self.s_notify.data.val().queue == self.ended.q.val());
+        self.turns.s_notify.data.next = self.s_notify.data.val();
+        self.turns.s_notify.valid.next = self.s_notify.valid.val() & !self.final_word.val();
+        self.s_notify.ready.next = self.turns.s_notify.ready.val();
+        if self.final_word.val() & self.s_notify.valid.val() & self.turns.s_notify.ready.val() {
+            self.urgent.d.next = true;
+            self.ending.d.next = false;
+        }
         MsgSink::<VqNotify>::link(&mut self.s_refill, &mut self.turns.s_refill);
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.ring.m_rd);
         MsgSink::<RdRow>::link(&mut self.s_row, &mut self.ring.s_row);
@@ -133,6 +148,7 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         }
         self.rows.write_addr.next = self.queue_line.val();
         self.rows.write_data.next = self.row.q.val();
+        self.written.next = self.ctl.new_row.val();
         self.rows.write_en.next = false;
 
         // A turn's way through the ring: one of the two has it, the other is idle.
@@ -171,6 +187,10 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.full.next = !self.row.q.val().receive & !self.tx_room.val();
         self.ring.full.next = self.full.val();
         self.packed.full.next = self.full.val();
+        // A frame that waits for its chain, or software, waits for one chain of another queue and not for all of a turn.
+        self.hurry.next = self.ctl.req.val() | self.asked.m.valid.val() | self.urgent.q.val();
+        self.ring.hurry.next = self.hurry.val();
+        self.packed.hurry.next = self.hurry.val();
         self.tx_promise.next = (self.ring.gave.val() | self.packed.gave.val()) & !self.row.q.val().receive;
         self.told_valid.next = self.ring.told_valid.val() | self.packed.told_valid.val();
         self.told.next = self.ring.told.val();
@@ -207,6 +227,10 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                     self.queue.d.next = self.asked.m.data.val().queue;
                     self.looks.d.next = true;
                     self.state.d.next = State::Load;
+                } else if self.urgent.q.val() {
+                    self.queue.d.next = self.ended.q.val();
+                    self.urgent.d.next = false;
+                    self.state.d.next = State::Load;
                 } else if self.turns.m.valid.val() {
                     self.turns.m.ready.next = true;
                     self.state.d.next = State::Load;
@@ -222,6 +246,10 @@ impl<const LQ: usize> Logic for Queue<LQ> {
                 self.rows.write_data.next = self.ctl.new_row.val();
                 if self.ctl.done.val() {
                     self.rows.write_en.next = self.ctl.we.val();
+                    if self.ctl.we.val() & !self.urgent.q.val() {
+                        self.ended.d.next = bit_cast::<16, LQ>(self.ctl.addr.val());
+                        self.ending.d.next = !self.written.val().enabled;
+                    }
                     self.state.d.next = State::Idle;
                 }
             }
@@ -302,6 +330,8 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         if self.reset.val() {
             self.state.d.next = State::Sweep;
             self.sweep.d.next = bits::<LQ>(0);
+            self.ending.d.next = false;
+            self.urgent.d.next = false;
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Packed {
     pub looks: Signal<In, Bit>,
     /// The transmit unit has no room for one more chain of this queue.
     pub full: Signal<In, Bit>,
+    /// Somebody waits for the turn's end: the next chain is its last.
+    pub hurry: Signal<In, Bit>,
     /// Pulse: the place of the next chain is `fetch`, `wrap`.
     pub passed: Signal<Out, Bit>,
     pub fetch: Signal<Out, Bits<16>>,
@@ -71,6 +73,8 @@ pub struct Packed {
     count: DFF<Bits<8>>,
     /// The driver has been told where to notify, in this turn.
     armed: DFF<Bit>,
+    /// The walker has looked at this ring, in this turn.
+    given: DFF<Bit>,
     walked: DFF<VqWalked>,
     /// Where the next chain is, one cycle after the other: behind this one; the same less a round; whether it is in the next round.
     sum: DFF<Bits<WIDE>>,
@@ -93,7 +97,7 @@ pub struct Packed {
 impl Logic for Packed {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, count, armed, walked, sum, less, beyond);
+        dff_setup!(self, clock, state, count, armed, given, walked, sum, less, beyond);
         self.m_head.valid.next = self.state.q.val() == State::Give;
         self.m_head.data.next.queue = self.queue.val();
         self.m_head.data.next.function = self.row.val().function;
@@ -106,6 +110,7 @@ impl Logic for Packed {
         self.m_head.data.next.desc = self.row.val().desc;
         self.m_head.data.next.size = self.row.val().size;
         self.m_head.data.next.head = self.row.val().fetch;
+        self.m_head.data.next.keeps = self.given.q.val();
         self.s_walked.ready.next = self.state.q.val() == State::Walked;
         self.m_ask.valid.next = self.state.q.val() == State::Ask;
         self.m_ask.data.next.queue = self.queue.val();
@@ -132,7 +137,7 @@ impl Logic for Packed {
             self.fetch.next = self.less.q.val().get_bits::<16>(0);
             self.wrap.next = !self.row.val().wrap;
         }
-        self.turn_over.next = self.count.q.val() >= QUANTUM;
+        self.turn_over.next = (self.count.q.val() >= QUANTUM) | self.hurry.val();
         self.loses.next = false;
         self.ends.next = false;
         self.passed.next = false;
@@ -148,6 +153,7 @@ impl Logic for Packed {
             State::Idle => {
                 self.count.d.next = bits::<8>(0);
                 self.armed.d.next = false;
+                self.given.d.next = false;
                 if self.go.val() {
                     self.state.d.next = State::Full;
                     if self.row.val().receive {
@@ -175,6 +181,7 @@ impl Logic for Packed {
             }
             State::Give => {
                 if self.m_head.ready.val() {
+                    self.given.d.next = true;
                     self.state.d.next = State::Walked;
                 }
             }

@@ -66,6 +66,8 @@ pub struct Ring {
     pub looks: Signal<In, Bit>,
     /// The transmit unit has no room for one more chain of this queue.
     pub full: Signal<In, Bit>,
+    /// Somebody waits for the turn's end: the next chain is its last.
+    pub hurry: Signal<In, Bit>,
     /// Pulses: one head less is new; one has been given to the walker; one has come into stock; the ring is lost; the queue wants another turn; the turn is over.
     pub passed: Signal<Out, Bit>,
     pub gave: Signal<Out, Bit>,
@@ -93,6 +95,8 @@ pub struct Ring {
     data_at: DFF<Bits<64>>,
     data_valid: DFF<Bit>,
     failed: DFF<Bit>,
+    /// A head has been given since the index was read.
+    given: DFF<Bit>,
     head: DFF<Bits<16>>,
     /// Decided one cycle before it is used: the area and the offset of what is read or written next, its place, the word that was found there, bits of a place in the ring.
     base: DFF<Bits<64>>,
@@ -129,7 +133,7 @@ pub struct Ring {
 impl Logic for Ring {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, left, count, armed, data, data_at, data_valid, failed, head, base, offset, at, word, mask, this, next);
+        dff_setup!(self, clock, state, left, count, armed, data, data_at, data_valid, failed, given, head, base, offset, at, word, mask, this, next);
         // Where it is read: the index, or the next head; where it is armed: behind the used ring. Area and offset are chosen a cycle before they are added.
         self.mask.d.next = self.row.val().size - 1;
         self.up.next = self.row.val().fetch + 1;
@@ -165,6 +169,7 @@ impl Logic for Ring {
         self.m_head.data.next.desc = self.row.val().desc;
         self.m_head.data.next.size = self.row.val().size;
         self.m_head.data.next.head = self.head.q.val();
+        self.m_head.data.next.keeps = self.given.q.val();
         self.twice.next = bit_cast::<32, 16>(self.row.val().fetch);
         self.m_put.valid.next = self.state.q.val() == State::Arm;
         self.m_put.data.next.iova = self.at.q.val();
@@ -184,7 +189,7 @@ impl Logic for Ring {
         self.again.next = false;
         self.told_valid.next = false;
         self.told.next.queue = self.queue.val();
-        self.turn_over.next = self.count.q.val() >= QUANTUM;
+        self.turn_over.next = (self.count.q.val() >= QUANTUM) | self.hurry.val();
 
         match self.state.q.val() {
             State::Idle => {
@@ -216,6 +221,7 @@ impl Logic for Ring {
             State::IndexRow => {
                 // Heads are read anew behind a new index.
                 self.data_valid.d.next = false;
+                self.given.d.next = false;
                 self.data.d.next = self.s_row.data.val().data;
                 self.failed.d.next = self.s_row.data.val().err;
                 if self.s_row.valid.val() {
@@ -303,6 +309,7 @@ impl Logic for Ring {
             State::Give => {
                 if self.m_head.ready.val() {
                     self.gave.next = true;
+                    self.given.d.next = true;
                     self.passes.next = true;
                     if self.row.val().receive {
                         self.state.d.next = State::Walked;

@@ -1,7 +1,7 @@
 //! Header and frame into the buffers of chains, one chain after the other, as moves. See README.md.
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{MoveOp, VqPiece, WrDone};
+use crate::msg::{MoveOp, VqPiece};
 use crate::prim::sum::Sum;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -55,13 +55,11 @@ pub struct Fill {
     pub done: Signal<Out, Bit>,
     pub written: Signal<Out, Bits<14>>,
     pub over: Signal<Out, Bit>,
-    /// All writes are answered; one of this frame has failed.
-    pub quiet: Signal<Out, Bit>,
-    pub failed: Signal<Out, Bit>,
+    /// Writes that have been ordered so far, of all frames.
+    pub sent: Signal<Out, Bits<10>>,
     pub s_piece: MsgSink<VqPiece>,
-    /// To the mover; its writes' answers.
+    /// To the mover.
     pub m_move: MsgSrc<MoveOp>,
-    pub s_done: MsgSink<WrDone>,
     state: DFF<State>,
     /// Buffers of the chain that have not come; the one that has.
     behind: DFF<Bits<8>>,
@@ -73,8 +71,7 @@ pub struct Fill {
     left: DFF<Bits<14>>,
     fits: DFF<Bits<14>>,
     cut: DFF<Bits<13>>,
-    owed: DFF<Bits<10>>,
-    fault: DFF<Bit>,
+    writes: DFF<Bits<10>>,
     next_at: Sum<64>,
     #[init(Constant::new(PAGE.into()))]
     page_bytes: Constant<Bits<14>>,
@@ -93,7 +90,6 @@ pub struct Fill {
     number: Signal<Local, Bits<64>>,
     moves: Signal<Local, Bit>,
     sends: Signal<Local, Bit>,
-    comes: Signal<Local, Bit>,
     lasts: Signal<Local, Bit>,
 }
 
@@ -101,13 +97,12 @@ pub struct Fill {
 impl Logic for Fill {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, behind, addr, room, at, begun, left, fits, cut, owed, fault);
+        dff_setup!(self, clock, state, behind, addr, room, at, begun, left, fits, cut, writes);
         self.s_piece.ready.next = (self.state.q.val() == State::Piece) | (self.state.q.val() == State::Rest);
         self.done.next = self.state.q.val() == State::Done;
         self.written.next = self.at.q.val() - self.begun.q.val();
         self.over.next = !self.left.q.val().any();
-        self.quiet.next = !self.owed.q.val().any();
-        self.failed.next = self.fault.q.val();
+        self.sent.next = self.writes.q.val();
 
         // A move: of the header with its bytes, of the frame from its buffer; inside of a page, and of the chain's buffer.
         self.from.next = self.addr.q.val();
@@ -154,16 +149,8 @@ impl Logic for Fill {
         self.next_at.a.next = self.addr.q.val();
         self.next_at.b.next = bit_cast::<64, 13>(self.cut.q.val());
         self.sends.next = self.moves.val() & self.m_move.ready.val();
-        self.s_done.ready.next = true;
-        self.comes.next = self.s_done.valid.val();
-        if self.sends.val() & !self.comes.val() {
-            self.owed.d.next = self.owed.q.val() + 1;
-        }
-        if self.comes.val() & !self.sends.val() {
-            self.owed.d.next = self.owed.q.val() - 1;
-        }
-        if self.comes.val() & self.s_done.data.val().err {
-            self.fault.d.next = true;
+        if self.sends.val() {
+            self.writes.d.next = self.writes.q.val() + 1;
         }
         self.lasts.next = self.left.q.val() == bit_cast::<14, 13>(self.cut.q.val());
 
@@ -238,11 +225,10 @@ impl Logic for Fill {
         if self.begins.val() {
             self.at.d.next = bits::<14>(0);
             self.left.d.next = self.whole.val();
-            self.fault.d.next = false;
         }
         if self.reset.val() {
             self.state.d.next = State::Idle;
-            self.owed.d.next = bits::<10>(0);
+            self.writes.d.next = bits::<10>(0);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Receive: a frame goes into the oldest chains of its queue, behind its header, or is dropped with a cause. See README.md.
 
 pub mod fill;
+pub mod jobs;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{L4Verdict, MoveOp, VqChain, VqFrame, VqLooked, VqNotify, VqPiece, VqTake, VqTold, VqUse, WrDone};
@@ -10,11 +11,12 @@ use crate::virtio::turns::Turns;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use fill::Fill;
+use jobs::{Job, Jobs};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    // One frame at a time: it waits for looks at its ring, its moves and their answers, never for a guest.
+    // Frames wait for looks at their rings, for moves, and for a place behind those whose writes are not answered, never for a guest.
     ("s_frame", &["s_verdict", "m_take", "s_chain", "s_piece", "m_look", "s_looked", "m_move", "s_done", "m_use"]),
     ("s_verdict", &["s_frame", "m_take", "s_chain", "s_piece", "m_look", "s_looked", "m_move", "s_done", "m_use"]),
     ("s_give_up", &[]), // they merge
@@ -32,8 +34,9 @@ const HEADER: u64 = super::HEADER;
 const LONGEST: u64 = super::LONGEST;
 /// Looks at the ring for one frame, at most.
 const LOOKS: u64 = 16;
-/// log2 of the chains that a frame takes at most: as many as are in stock.
-const LG_LIST: usize = 6;
+/// Chains that a frame takes at most: as many as are in stock. log2 of those of all frames that are under way, and one frame's that have room.
+const LG_LIST: usize = 7;
+const ROOM: u64 = 1 << (LG_LIST - 1);
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -50,11 +53,16 @@ enum State {
     Taken,
     Fill,
     Note,
+    Hand,
+    Free,
+    Mark,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Back {
     Answers,
     Read,
     Give,
-    Free,
-    Mark,
 }
 
 /// A chain that a frame is in.
@@ -65,7 +73,7 @@ struct Part {
     len: Bits<14>,
 }
 
-/// Of `2^LQ` queues, one frame at a time, or chains that can only be given back.
+/// Of `2^LQ` queues: one frame at a time goes into its chains, or chains can only be given back; behind it those whose writes are not answered.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Rx<const LQ: usize> {
     pub clock: Signal<In, Clock>,
@@ -97,9 +105,11 @@ pub struct Rx<const LQ: usize> {
     bad: Turns<LQ>,
     given_up: Turns<LQ>,
     fill: Fill,
-    /// Chains that the frame is in, until all of them are given back at once.
+    /// Frames behind `fill`, and their chains, until all of a frame are given back at once.
+    jobs: Jobs,
     parts: Ram<Part, LG_LIST>,
     state: DFF<State>,
+    back: DFF<Back>,
     /// A frame is in hand; else chains are looked for that can only be given back, or all are.
     carries: DFF<Bit>,
     all: DFF<Bit>,
@@ -116,14 +126,23 @@ pub struct Rx<const LQ: usize> {
     looks: DFF<Bits<5>>,
     /// The last look has found nothing.
     dry: DFF<Bit>,
-    /// Parts that are known, and that have been given back. The one is no frame's.
-    known: DFF<Bits<7>>,
-    given: DFF<Bits<7>>,
+    /// Parts of this frame; of all frames, those that are known and those that have been given back; those of the oldest; there is room for a frame's.
+    count: DFF<Bits<7>>,
+    known: DFF<Bits<8>>,
+    given: DFF<Bits<8>>,
+    of_oldest: DFF<Bits<7>>,
+    roomy: DFF<Bit>,
+    /// The part is no frame's.
     discards: DFF<Bit>,
     /// A chain has left the stock: there may be some behind it that can only be given back.
     again: DFF<Bit>,
     needed: Signal<Local, Bits<19>>,
-    given_next: Signal<Local, Bits<7>>,
+    parts_out: Signal<Local, Bits<8>>,
+    oldest: Signal<Local, Job>,
+    of_next: Signal<Local, Bits<7>>,
+    last: Signal<Local, Bit>,
+    fails: Signal<Local, Bit>,
+    hands: Signal<Local, Bit>,
     enough: Signal<Local, Bit>,
     short: Signal<Local, Bit>,
     lacks: Signal<Local, Bits<5>>,
@@ -136,8 +155,8 @@ pub struct Rx<const LQ: usize> {
 impl<const LQ: usize> Logic for Rx<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, carries, all, frame, verified, whole, chain, ahead, good, sum, total, looks, dry, known, given, discards, again);
-        clock!(self, clock, frames, verdicts, bad, given_up, fill, parts);
+        dff_setup!(self, clock, state, back, carries, all, frame, verified, whole, chain, ahead, good, sum, total, looks, dry, count, known, given, of_oldest, roomy, discards, again);
+        clock!(self, clock, frames, verdicts, bad, given_up, fill, jobs, parts);
         self.frames.reset.next = self.reset.val();
         self.verdicts.reset.next = self.reset.val();
         MsgSink::<VqFrame>::link(&mut self.s_frame, &mut self.frames.s);
@@ -145,11 +164,12 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.bad.reset.next = self.reset.val();
         self.given_up.reset.next = self.reset.val();
         self.fill.reset.next = self.reset.val();
+        self.jobs.reset.next = self.reset.val();
         MsgSink::<VqNotify>::link(&mut self.s_bad, &mut self.bad.s_notify);
         MsgSink::<VqNotify>::link(&mut self.s_give_up, &mut self.given_up.s_notify);
         MsgSink::<VqPiece>::link(&mut self.s_piece, &mut self.fill.s_piece);
         MsgSrc::<MoveOp>::link(&mut self.m_move, &mut self.fill.m_move);
-        MsgSink::<WrDone>::link(&mut self.s_done, &mut self.fill.s_done);
+        MsgSink::<WrDone>::link(&mut self.s_done, &mut self.jobs.s_done);
         self.bad.s_refill.valid.next = false;
         self.bad.s_refill.data.next.queue = bits::<16>(0);
         self.bad.again.next = false;
@@ -163,7 +183,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.frames.m.ready.next = false;
         self.verdicts.m.ready.next = false;
         // The oldest leaves; any may be looked at.
-        self.m_take.valid.next = (self.state.q.val() == State::Look) | (self.state.q.val() == State::Discard) | (self.state.q.val() == State::Take);
+        self.m_take.valid.next = ((self.state.q.val() == State::Look) & self.roomy.q.val()) | (self.state.q.val() == State::Discard) | (self.state.q.val() == State::Take);
         self.m_take.data.next.queue = self.frame.q.val().queue;
         self.m_take.data.next.pop = self.state.q.val() != State::Look;
         self.m_take.data.next.mute = self.state.q.val() == State::Discard;
@@ -202,18 +222,33 @@ impl<const LQ: usize> Logic for Rx<LQ> {
         self.parts.write_data.next.len = self.fill.written.val();
         self.parts.write_en.next = self.state.q.val() == State::Note;
         self.parts.read_addr.next = self.given.q.val().get_bits::<LG_LIST>(0);
-        self.given_next.next = self.given.q.val() + 1;
-        self.m_use.valid.next = (self.state.q.val() == State::Give) | (self.state.q.val() == State::Mark);
-        self.m_use.data.next.queue = self.frame.q.val().queue;
+        self.parts_out.next = self.known.q.val() - self.given.q.val();
+        self.roomy.d.next = self.parts_out.val() <= ROOM;
+
+        // Behind it: when all its writes are answered a frame's chains are given back.
+        self.hands.next = ((self.state.q.val() == State::Hand) | (self.state.q.val() == State::Mark)) & !self.jobs.full.val();
+        self.jobs.hands.next = self.hands.val();
+        self.jobs.until.next = self.fill.sent.val();
+        self.jobs.job.next.queue = self.frame.q.val().queue;
+        self.jobs.job.next.count = self.count.q.val();
+        self.jobs.job.next.discards = self.discards.q.val();
+        self.jobs.job.next.mark = self.state.q.val() == State::Mark;
+        self.oldest.next = self.jobs.oldest.val();
+        self.of_next.next = self.of_oldest.q.val() + 1;
+        self.last.next = self.oldest.val().mark | (self.of_next.val() == self.oldest.val().count);
+        self.m_use.valid.next = self.back.q.val() == Back::Give;
+        self.m_use.data.next.queue = self.oldest.val().queue;
         self.m_use.data.next.id = self.parts.read_data.val().id;
         self.m_use.data.next.slots = self.parts.read_data.val().slots;
         self.m_use.data.next.len = bit_cast::<32, 14>(self.parts.read_data.val().len);
-        if self.discards.q.val() | self.fill.failed.val() {
+        if self.oldest.val().discards | self.jobs.failed.val() {
             self.m_use.data.next.len = bits::<32>(0);
         }
-        self.m_use.data.next.follows = (self.state.q.val() == State::Give) & (self.given_next.val() != self.known.q.val());
-        self.m_use.data.next.none = self.state.q.val() == State::Mark;
+        self.m_use.data.next.follows = !self.last.val();
+        self.m_use.data.next.none = self.oldest.val().mark;
+        self.jobs.taken.next = false;
         self.delivered.next = false;
+        self.fails.next = false;
         self.drops.next = false;
         self.cause.next = bits::<5>(VirtioCause::RxSmall as u64);
 
@@ -246,10 +281,9 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                 }
             }
             State::Look => {
-                self.known.d.next = bits::<7>(0);
-                self.given.d.next = bits::<7>(0);
+                self.count.d.next = bits::<7>(0);
                 self.discards.d.next = false;
-                if self.m_take.ready.val() {
+                if self.roomy.q.val() & self.m_take.ready.val() {
                     self.state.d.next = State::Chain;
                 }
             }
@@ -345,35 +379,19 @@ impl<const LQ: usize> Logic for Rx<LQ> {
             }
             State::Note => {
                 self.known.d.next = self.known.q.val() + 1;
+                self.count.d.next = self.count.q.val() + 1;
                 self.state.d.next = State::Take;
-                if self.discards.q.val() {
-                    self.state.d.next = State::Read;
-                } else if self.fill.over.val() {
-                    self.state.d.next = State::Answers;
+                if self.discards.q.val() | self.fill.over.val() {
+                    self.state.d.next = State::Hand;
                 }
             }
-            State::Answers => {
-                if self.fill.quiet.val() {
-                    self.state.d.next = State::Read;
-                    self.delivered.next = !self.fill.failed.val();
-                    self.drops.next = self.fill.failed.val();
-                    self.cause.next = bits::<5>(VirtioCause::RxDma as u64);
-                }
-            }
-            State::Read => {
-                self.state.d.next = State::Give;
-            }
-            State::Give => {
-                if self.m_use.ready.val() {
-                    self.given.d.next = self.given_next.val();
-                    self.state.d.next = State::Read;
-                    if self.given_next.val() == self.known.q.val() {
-                        // Behind a chain that can only be given back there may be another.
-                        self.state.d.next = State::Look;
-                        if !self.discards.q.val() {
-                            self.again.d.next = true;
-                            self.state.d.next = State::Free;
-                        }
+            State::Hand => {
+                // Behind a chain that can only be given back there may be another.
+                if self.hands.val() {
+                    self.state.d.next = State::Look;
+                    if !self.discards.q.val() {
+                        self.again.d.next = true;
+                        self.state.d.next = State::Free;
                     }
                 }
             }
@@ -390,7 +408,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                 }
             }
             State::Mark => {
-                if self.m_use.ready.val() {
+                if self.hands.val() {
                     self.state.d.next = State::Idle;
                 }
             }
@@ -398,12 +416,54 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                 self.state.d.next = State::Idle;
             }
         }
-        self.told_valid.next = self.drops.val();
+        match self.back.q.val() {
+            Back::Answers => {
+                self.of_oldest.d.next = bits::<7>(0);
+                if self.jobs.over.val() {
+                    self.back.d.next = Back::Read;
+                    if !self.oldest.val().mark & !self.oldest.val().discards {
+                        self.delivered.next = !self.jobs.failed.val();
+                        self.fails.next = self.jobs.failed.val();
+                        // What is dropped in front is told first.
+                        if self.jobs.failed.val() & self.drops.val() {
+                            self.back.d.next = Back::Answers;
+                        }
+                    }
+                }
+            }
+            Back::Read => {
+                self.back.d.next = Back::Give;
+            }
+            Back::Give => {
+                if self.m_use.ready.val() {
+                    self.of_oldest.d.next = self.of_next.val();
+                    self.back.d.next = Back::Read;
+                    if !self.oldest.val().mark {
+                        self.given.d.next = self.given.q.val() + 1;
+                    }
+                    if self.last.val() {
+                        self.jobs.taken.next = true;
+                        self.back.d.next = Back::Answers;
+                    }
+                }
+            }
+            _ => {
+                self.back.d.next = Back::Answers;
+            }
+        }
+        self.told_valid.next = self.drops.val() | self.fails.val();
         self.told.next.queue = self.frame.q.val().queue;
         self.told.next.lost = false;
         self.told.next.cause = self.cause.val();
+        if !self.drops.val() {
+            self.told.next.queue = self.oldest.val().queue;
+            self.told.next.cause = bits::<5>(VirtioCause::RxDma as u64);
+        }
         if self.reset.val() {
             self.state.d.next = State::Idle;
+            self.back.d.next = Back::Answers;
+            self.known.d.next = bits::<8>(0);
+            self.given.d.next = bits::<8>(0);
         }
     }
 }

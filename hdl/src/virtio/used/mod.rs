@@ -16,6 +16,7 @@ use crate::prim::ram::Ram;
 use crate::prim::sum::Sum;
 use crate::records::VqUsed;
 use crate::stream::MsgSlice;
+use crate::virtio::turns::Turns;
 use ferric_abi::codes::VirtioCause;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use packed::Packed;
@@ -44,6 +45,8 @@ const HALF_WORD: usize = 16;
 const HALVES: usize = 512 / HALF_WORD;
 /// Chains of one queue that are given back before its index is written, at most.
 const BATCH: u64 = 64;
+/// Batches that go before a driver's event, at most: a batch waits for its writes alone, an event for a read behind them.
+const LATE: u64 = 16;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -60,6 +63,8 @@ enum State {
     Entry,
     Show,
     Answers,
+    Later,
+    Aim,
     Event,
     Row,
     Measure,
@@ -99,6 +104,10 @@ pub struct Used<const LQ: usize> {
     batch: DFF<Bits<8>>,
     owed: DFF<Bits<8>>,
     failed: DFF<Bit>,
+    /// Queues whose drivers' events have still to be looked at; batches since the last one was; this is such a look.
+    later: Turns<LQ>,
+    late: DFF<Bits<8>>,
+    asks: DFF<Bit>,
     /// Decided one cycle before it is used: the area and the offset of what is written or read next, its place, bits of a place in the ring, the driver's word, chains since it was interrupted.
     base: DFF<Bits<64>>,
     offset: DFF<Bits<20>>,
@@ -139,17 +148,27 @@ pub struct Used<const LQ: usize> {
     is_packed: Signal<Local, Bit>,
     queue_line: Signal<Local, Bits<LQ>>,
     twice: Signal<Local, Bits<32>>,
+    due: Signal<Local, Bit>,
 }
 
 #[kernel]
 impl<const LQ: usize> Logic for Used<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, queue, row, now, batch, owed, failed, base, offset, at, mask, word, window, flags);
-        clock!(self, clock, ctl, rows, uses, packed, wish);
+        dff_setup!(self, clock, state, sweep, queue, row, now, batch, owed, failed, late, asks, base, offset, at, mask, word, window, flags);
+        clock!(self, clock, ctl, rows, uses, packed, wish, later);
         self.ctl.reset.next = self.reset.val();
         self.uses.reset.next = self.reset.val();
         self.packed.reset.next = self.reset.val();
+        self.later.reset.next = self.reset.val();
+        self.later.s_notify.valid.next = false;
+        self.later.s_notify.data.next.queue = bits::<16>(0);
+        self.later.s_refill.valid.next = false;
+        self.later.s_refill.data.next.queue = bits::<16>(0);
+        self.later.again.next = self.state.q.val() == State::Later;
+        self.later.queue.next = self.queue.q.val();
+        self.later.m.ready.next = false;
+        self.due.next = self.later.m.valid.val() & (self.late.q.val() >= LATE);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
         MsgSink::<VqUse>::link(&mut self.s_use, &mut self.uses.s);
@@ -269,12 +288,20 @@ impl<const LQ: usize> Logic for Used<LQ> {
             State::Idle => {
                 self.batch.d.next = bits::<8>(0);
                 self.failed.d.next = false;
+                self.asks.d.next = false;
                 if self.ctl.req.val() {
                     self.state.d.next = State::Line;
-                } else if self.uses.m.valid.val() {
+                } else if self.uses.m.valid.val() & !self.due.val() {
                     self.uses.m.ready.next = true;
                     self.now.d.next = self.uses.m.data.val();
                     self.queue.d.next = self.uses.m.data.val().queue;
+                    self.state.d.next = State::Load;
+                } else if self.later.m.valid.val() {
+                    self.later.m.ready.next = true;
+                    self.now.d.next.follows = false;
+                    self.queue.d.next = self.later.m.data.val().queue;
+                    self.asks.d.next = true;
+                    self.late.d.next = bits::<8>(0);
                     self.state.d.next = State::Load;
                 }
             }
@@ -299,6 +326,9 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 self.base.d.next = self.found.val().device;
                 self.offset.d.next = (bit_cast::<20, 16>(self.slot.val()) << LG_ELEM) | HEAD;
                 self.state.d.next = State::More;
+                if self.asks.q.val() {
+                    self.state.d.next = State::Aim;
+                }
             }
             // The chain of `now`, if there is one more, then the next one.
             State::More => {
@@ -373,6 +403,9 @@ impl<const LQ: usize> Logic for Used<LQ> {
                 self.at.d.next = self.place.y.val();
                 if !self.owed.q.val().any() {
                     self.state.d.next = State::Event;
+                    if self.uses.m.valid.val() & !self.asks.q.val() {
+                        self.state.d.next = State::Later;
+                    }
                     if self.now.q.val().follows {
                         self.state.d.next = State::Store;
                     }
@@ -381,6 +414,23 @@ impl<const LQ: usize> Logic for Used<LQ> {
                         self.row.d.next.broken = true;
                         self.state.d.next = State::Store;
                     }
+                }
+            }
+            // Others' chains first: the event is looked at when there are none, or have been enough.
+            State::Later => {
+                self.late.d.next = self.late.q.val() + 1;
+                self.state.d.next = State::Store;
+            }
+            State::Aim => {
+                self.base.d.next = self.row.q.val().driver;
+                self.offset.d.next = bits::<20>(0);
+                if self.row.q.val().events & !self.is_packed.val() {
+                    self.offset.d.next = self.behind.val() + HEAD;
+                }
+                self.state.d.next = State::Answers;
+                // It has ended meanwhile.
+                if !self.runs.val() {
+                    self.state.d.next = State::Idle;
                 }
             }
             State::Event => {
@@ -435,6 +485,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
             self.state.d.next = State::Sweep;
             self.sweep.d.next = bits::<LQ>(0);
             self.owed.d.next = bits::<8>(0);
+            self.late.d.next = bits::<8>(0);
         }
     }
 }

@@ -104,10 +104,11 @@ pub struct Walk {
     total: DFF<Bits<TOTAL>>,
     /// Bytes, or so many that nobody counts them.
     any: DFF<Bit>,
-    /// The row of 64 bytes that was read last in this chain; where it lies.
+    /// The row of 64 bytes that was read last; where it lies; it was read for a chain before this one.
     row: DFF<Bits<512>>,
     row_at: DFF<Bits<64>>,
     row_valid: DFF<Bit>,
+    old: DFF<Bit>,
     failed: DFF<Bit>,
     /// Where descriptor `n` lies: added up one cycle before it is used.
     at: DFF<Bits<64>>,
@@ -157,7 +158,7 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, row, row_at, row_valid, failed, at, desc, facts, sum, cause
+            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, row, row_at, row_valid, old, failed, at, desc, facts, sum, cause
         );
         // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
         self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
@@ -277,7 +278,7 @@ impl Logic for Walk {
                 self.buffers.d.next = bits::<9>(0);
                 self.total.d.next = bits::<TOTAL>(0);
                 self.any.d.next = false;
-                self.row_valid.d.next = false;
+                self.old.d.next = true;
                 self.cause.d.next = bits::<5>(0);
                 self.id.d.next = self.s_head.data.val().head;
                 self.slots.d.next = bits::<16>(0);
@@ -285,6 +286,9 @@ impl Logic for Walk {
                 self.gone.d.next = false;
                 if self.s_head.valid.val() {
                     self.state.d.next = State::Aim;
+                    if !self.s_head.data.val().keeps {
+                        self.row_valid.d.next = false;
+                    }
                 }
             }
             // The first descriptor of a table.
@@ -312,6 +316,7 @@ impl Logic for Walk {
                 self.row.d.next = self.s_row.data.val().data;
                 self.failed.d.next = self.s_row.data.val().err;
                 self.row_valid.d.next = !self.s_row.data.val().err;
+                self.old.d.next = false;
                 if self.s_row.valid.val() {
                     self.state.d.next = State::Pick;
                 }
@@ -346,6 +351,14 @@ impl Logic for Walk {
                 }
                 if self.gone.q.val() {
                     self.state.d.next = State::Answer;
+                    if self.old.q.val() {
+                        // It may have come since the row was read.
+                        self.row_valid.d.next = false;
+                        self.taken.d.next = bits::<16>(0);
+                        self.slots.d.next = bits::<16>(0);
+                        self.cause.d.next = bits::<5>(0);
+                        self.state.d.next = State::Ask;
+                    }
                 } else if self.faulty.val() & self.skims.val() {
                     self.n.d.next = self.desc.q.val().to;
                     self.state.d.next = State::Next;
