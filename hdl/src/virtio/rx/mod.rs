@@ -134,6 +134,9 @@ pub struct Rx<const LQ: usize> {
     roomy: DFF<Bit>,
     /// The part is no frame's.
     discards: DFF<Bit>,
+    /// The frame in hand has been dropped in the cycle before, for this cause.
+    dropped: DFF<Bit>,
+    why: DFF<Bits<5>>,
     /// A chain has left the stock: there may be some behind it that can only be given back.
     again: DFF<Bit>,
     needed: Signal<Local, Bits<19>>,
@@ -155,7 +158,7 @@ pub struct Rx<const LQ: usize> {
 impl<const LQ: usize> Logic for Rx<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, back, carries, all, frame, verified, whole, chain, ahead, good, sum, total, looks, dry, count, known, given, of_oldest, roomy, discards, again);
+        dff_setup!(self, clock, state, back, carries, all, frame, verified, whole, chain, ahead, good, sum, total, looks, dry, count, known, given, of_oldest, roomy, discards, dropped, why, again);
         clock!(self, clock, frames, verdicts, bad, given_up, fill, jobs, parts);
         self.frames.reset.next = self.reset.val();
         self.verdicts.reset.next = self.reset.val();
@@ -425,7 +428,7 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                         self.delivered.next = !self.jobs.failed.val();
                         self.fails.next = self.jobs.failed.val();
                         // What is dropped in front is told first.
-                        if self.jobs.failed.val() & self.drops.val() {
+                        if self.jobs.failed.val() & self.dropped.q.val() {
                             self.back.d.next = Back::Answers;
                         }
                     }
@@ -451,17 +454,20 @@ impl<const LQ: usize> Logic for Rx<LQ> {
                 self.back.d.next = Back::Answers;
             }
         }
-        self.told_valid.next = self.drops.val() | self.fails.val();
+        self.dropped.d.next = self.drops.val();
+        self.why.d.next = self.cause.val();
+        self.told_valid.next = self.dropped.q.val() | self.fails.val();
         self.told.next.queue = self.frame.q.val().queue;
         self.told.next.lost = false;
-        self.told.next.cause = self.cause.val();
-        if !self.drops.val() {
+        self.told.next.cause = self.why.q.val();
+        if !self.dropped.q.val() {
             self.told.next.queue = self.oldest.val().queue;
             self.told.next.cause = bits::<5>(VirtioCause::RxDma as u64);
         }
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.back.d.next = Back::Answers;
+            self.dropped.d.next = false;
             self.known.d.next = bits::<8>(0);
             self.given.d.next = bits::<8>(0);
         }
