@@ -166,13 +166,13 @@ pub const POINTS: &[Point] = &[
 ];
 
 const LIMIT_TX: &str =
-    "one walk at a time: each chain's descriptor is read anew from the host, though four stand in a row of 64 bytes, and a turn that finds no slot free for its frame has index and heads read anew";
-const LIMIT_BOTH: &str = "the same, and the turns: a receive queue's takes up to 32 chains, one read of the host each, while queues that send wait";
-const LIMIT_RX: &str = "the receive half takes one frame at a time, and waits for the answers of its writes; each chain that replaces another is a read of the host; of frames of many queues each is a batch of its own in `used`, which waits for its writes and for the driver's event";
+    "reads one after the other, by their number, not by a trace: a turn ends when none of four slots is free, and each begins with reads of index and heads; then a descriptor row for up to four chains, and the payload's read in the slot";
+const LIMIT_BOTH: &str = "the same, and the turns: while a receive queue's is under way, of up to 32 chains, queues that send wait";
+const LIMIT_RX: &str = "by the same arithmetic: index, heads and a descriptor row for each four chains are read one after the other, and a batch in `used`, of one chain where frames are of many queues, waits for its writes";
 const LIMIT_OUT: &str = "one block behind another: turn, head, walk, slot, header, frame";
 const LIMIT_IN: &str = "one block behind another: the card's buffer, `intake`, `steer`, `hold`, the stock's lookup, and the moves of the header in front of the frame's";
 const LIMIT_USED: &str = "states of `rx` and `used`, one after the other";
-const LIMIT_RESET: &str = "each of its queues ends by a turn of its own, behind those of all others, of which one of a receive queue lasts some 10,000 cycles";
+const LIMIT_RESET: &str = "each of its queues ends by commands and turns of its own, one after the other, and the control bus waits for a chain of the turn that is under way";
 
 impl Point {
     /// As the report says it.

@@ -187,8 +187,8 @@ impl<const LQ: usize> Logic for Queue<LQ> {
         self.full.next = !self.row.q.val().receive & !self.tx_room.val();
         self.ring.full.next = self.full.val();
         self.packed.full.next = self.full.val();
-        // A frame that waits for its chain, or software, waits for one chain of another queue and not for all of a turn.
-        self.hurry.next = self.ctl.req.val() | self.asked.m.valid.val() | self.urgent.q.val();
+        // Software waits for one chain of another queue and not for all of a turn. A frame that waits for its chain waits for all of it: a turn's first chain is three reads, each of the others a quarter of one.
+        self.hurry.next = self.ctl.req.val() | self.urgent.q.val();
         self.ring.hurry.next = self.hurry.val();
         self.packed.hurry.next = self.hurry.val();
         self.tx_promise.next = (self.ring.gave.val() | self.packed.gave.val()) & !self.row.q.val().receive;
