@@ -151,12 +151,13 @@ pub const POINTS: &[Point] = &[
     },
 ];
 
-/// By the states of `hdl/src/uet/transmit`, and by what the figure did when either half was made shorter.
-const LIMIT_PACKETS: &str =
-    "the half of the engine that sends: a turn of a packet takes some 60 cycles, an ACK some 100, one after another; the half that receives needs some 85 for a packet, the blocks around them less";
-const LIMIT_MESSAGES: &str = "the same half: a message is an admission (some 50 cycles), a turn (some 60) and an ACK (some 100, which several messages of one PDC may share), one after another";
-const LIMIT_OUT: &str = "one block behind another: the manager of PDCs (28 cycles to find a peer's), the turn, of which the walks over the packets that are out are the largest part, headers, frame";
-const LIMIT_IN: &str = "one block behind another: the intake (some 30 cycles, 10 of them IPv4's sum), the parser (13), the manager (20), the window (10), key and mover";
+/// By the states of the blocks, and by the times at the pins of a card that gets more than it takes.
+const LIMIT_PACKETS: &str = "the pace of `uet/dress`, a frame in 99 cycles: a receiver gets a packet into host memory in 84 to 102 cycles on the average (its addresses are looked up one packet after another, with waits for the page table, and headers and payload are read from one buffer with one reader), and without the pace its buffer is full after some 40 packets, since without congestion management nobody tells the source; the halves of the engine need some 60 for a packet";
+const LIMIT_MESSAGES: &str =
+    "the half of the engine that sends: a message is an admission, a turn (each some 40 cycles) and an ACK (some 60, which several messages of one PDC may share), one after another";
+const LIMIT_OUT: &str =
+    "one block behind another: the manager of PDCs (17 cycles for the peer of the message before, else 26), the line, the message's cut (9), the packet's record (14), headers, frame";
+const LIMIT_IN: &str = "one block behind another: the intake (some 25 cycles), the parser (13), the manager (14), the window (8), key and mover";
 
 impl Point {
     /// As the report says it.

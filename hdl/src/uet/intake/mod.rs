@@ -38,8 +38,8 @@ const NETWORK_BEGINS: u64 = Eth::BYTES as u64;
 const LONGEST_VIEW: u64 = VIEW as u64;
 const LONGEST_HEADERS: u64 = WINDOW as u64;
 /// Words of 16 bits of an IPv4 header.
-const LAST_WORD: u64 = Ipv4::BYTES as u64 / 2 - 1;
-const WORD: usize = 16;
+const PAIRS: u64 = Ipv4::BYTES as u64 / 4;
+const PAIR: usize = 32;
 /// Bit of the handle that says that the frame is of IPv6; those below are the cell buffer's.
 pub const SIX: usize = 12;
 
@@ -110,6 +110,8 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     words: DFF<Bits<HEADER>>,
     word: DFF<Bits<4>>,
     sum: DFF<Bits<20>>,
+    /// Two words, a cycle before they are added.
+    pair: DFF<Bits<17>>,
     fold: DFF<Bits<17>>,
     right: DFF<Bit>,
     at: DFF<Bits<LE>>,
@@ -118,6 +120,7 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     stranger: DFF<Bit>,
     events: Gather<3>,
     value: Signal<Local, Bits<16>>,
+    second: Signal<Local, Bits<16>>,
     folded: Signal<Local, Bits<16>>,
     mine: Signal<Local, Bit>,
     hit: Signal<Local, Bit>,
@@ -132,7 +135,7 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
 impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for Intake<W, K, L, LE> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, desc, view, there, front, words, word, sum, fold, right, at, good, bad, stranger);
+        dff_setup!(self, clock, state, desc, view, there, front, words, word, sum, pair, fold, right, at, good, bad, stranger);
         clock!(self, clock, arrived, wide, out, notes, passed);
         self.arrived.reset.next = self.reset.val();
         self.wide.reset.next = self.reset.val();
@@ -160,6 +163,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
         self.reader.there.next = self.there.q.val();
         self.reader.port.next = self.port.val();
         self.value.next = (bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(0)) << 8) | bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(8));
+        self.second.next = (bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(16)) << 8) | bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(24));
         self.folded.next = self.fold.q.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.fold.q.val().get_bits::<1>(16));
         self.line.next = self.at.q.val();
         self.mine.next = self.path.val().valid & (self.path.val().ipv6 == self.front.q.val().v6);
@@ -224,6 +228,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
                 self.words.d.next = self.reader.header.val();
                 self.word.d.next = bits::<4>(0);
                 self.sum.d.next = bits::<20>(0);
+                self.pair.d.next = bits::<17>(0);
                 self.at.d.next = bits::<LE>(0);
                 self.state.d.next = State::Pass;
                 if self.reader.front.val().v4 {
@@ -234,10 +239,11 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
                 }
             }
             State::Sum => {
-                self.sum.d.next = self.sum.q.val() + bit_cast::<20, 16>(self.value.val());
-                self.words.d.next = self.words.q.val() >> WORD;
+                self.sum.d.next = self.sum.q.val() + bit_cast::<20, 17>(self.pair.q.val());
+                self.pair.d.next = bit_cast::<17, 16>(self.value.val()) + bit_cast::<17, 16>(self.second.val());
+                self.words.d.next = self.words.q.val() >> PAIR;
                 self.word.d.next = self.word.q.val() + 1;
-                if self.word.q.val() == LAST_WORD {
+                if self.word.q.val() == PAIRS {
                     self.state.d.next = State::Fold;
                 }
             }

@@ -16,7 +16,7 @@ use super::types::{LINE, PAYLOAD, SLOT};
 use super::waiting::Waiting;
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
-use crate::stream::{Fence, MsgArb, MsgFork};
+use crate::stream::{Fence, MsgArb, MsgFifo, MsgFork};
 use ferric_abi::uet::codes::{ControlType, PdsType};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -40,7 +40,9 @@ pub const WAITS: &[(&str, &[&str])] = &[
 ];
 
 /// Bits of a count of frames between the halves and the port.
-const LEAVING: usize = 4;
+const LEAVING: usize = 5;
+/// log2 of the acknowledges and refusals that may wait behind requests.
+const REPLIES: usize = 2;
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
@@ -141,6 +143,7 @@ pub struct Pds<
     transmit: Transmit<LP, LW, LR, LA, LO, LM, LT>,
     receive: Receive<LP, LW, LR, LK, LT>,
     frames: MsgArb<Outgoing, 2>,
+    replies: MsgFifo<Outgoing, REPLIES>,
     copies: MsgFork<Outgoing>,
     answers: Signal<Local, Bit>,
     requests: Signal<Local, Bit>,
@@ -175,7 +178,7 @@ impl<
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, given, over, over_handle);
-        clock!(self, clock, parser, builder, pdc, halves, waiting, transmit, receive, frames, copies, leaving);
+        clock!(self, clock, parser, builder, pdc, halves, waiting, transmit, receive, frames, replies, copies, leaving);
         self.waiting.reset.next = self.reset.val();
         self.leaving.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
@@ -185,6 +188,7 @@ impl<
         self.transmit.reset.next = self.reset.val();
         self.receive.reset.next = self.reset.val();
         self.frames.reset.next = self.reset.val();
+        self.replies.reset.next = self.reset.val();
         self.copies.reset.next = self.reset.val();
         self.parser.port.next = self.port.val();
         self.builder.port.next = self.port.val();
@@ -287,7 +291,9 @@ impl<
         MsgSrc::<PdcTold>::join(&mut self.pdc.m, &mut self.halves.s_told);
         // What goes out.
         MsgSrc::<Outgoing>::join(&mut self.transmit.m_out, &mut self.frames.s[0]);
-        MsgSrc::<Outgoing>::join(&mut self.receive.m_out, &mut self.frames.s[1]);
+        // What targets say waits here: they go on while requests, whose payload takes its time, are in front of it.
+        MsgSrc::<Outgoing>::join(&mut self.receive.m_out, &mut self.replies.s);
+        MsgSrc::<Outgoing>::join(&mut self.replies.m, &mut self.frames.s[1]);
         MsgSrc::<Outgoing>::join(&mut self.frames.m, &mut self.copies.s);
         self.builder.s.data.next = self.copies.m0.data.val().head;
         self.builder.s.valid.next = self.copies.m0.valid.val();
@@ -303,7 +309,7 @@ impl<
         self.transmit.s_ending.valid.next = self.s_ending[0].valid.val() & self.waiting.swept.val();
         self.s_ending[0].ready.next = self.transmit.s_ending.ready.val() & self.waiting.swept.val();
         MsgSink::<Bits<LINE>>::link(&mut self.s_ending[1], &mut self.receive.s_ending);
-        self.leaving.came.next = (self.transmit.m_out.valid.val() & self.frames.s[0].ready.val()) | (self.receive.m_out.valid.val() & self.frames.s[1].ready.val());
+        self.leaving.came.next = (self.transmit.m_out.valid.val() & self.frames.s[0].ready.val()) | (self.receive.m_out.valid.val() & self.replies.s.ready.val());
         self.leaving.went.next = self.m_note.valid.val() & self.m_note.ready.val();
         self.leaving.start.next = self.settle.val();
         self.settled.next = self.leaving.passed.val();

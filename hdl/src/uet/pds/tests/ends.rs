@@ -299,7 +299,7 @@ fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
         two.cards.iter_mut().for_each(|card| assert_eq!(std::mem::take(&mut card.ended).len(), COUNT as usize));
         two.write(at + 500, COUNT, BYTES);
         let posted: Vec<u64> = (0..COUNT).map(|n| at + 500 + n * BYTES as u64 + 1).collect();
-        two.run(50 + 50 * life);
+        two.run(35 + 35 * life);
         // In a card the intake lets nobody in by now, and what it had let in is heard.
         while !two.cards[0].heard() {
             two.run(1);
@@ -397,7 +397,7 @@ fn messages_that_wait_end_with_their_peers() {
     assert!(card.ended.is_empty() && card.used() == 1 && card.heard());
     assert_eq!(sent, [0, 2000, 4000]);
     card.part(Some(1));
-    assert_eq!(std::mem::take(&mut card.ended), [1001, 3001].map(|token| (token, why::GONE, 0)));
+    assert_eq!(sorted(&std::mem::take(&mut card.ended)), [1001, 3001].map(|token| (token, why::GONE, 0)));
     card.write(OWN[1][0], OWN[1][1], Mode::Rud, 5000, &[1; 60]);
     (50..60).for_each(|now| drop(card.tick(now)));
     card.part(None);
