@@ -4,7 +4,6 @@
 mod tests;
 
 use super::cut::Cut;
-use super::intake::VIEW;
 use super::pds::types::FrameNote;
 use super::post::{Sent, NUMBER, NUMBER_AT};
 use super::types::PAYLOAD;
@@ -50,10 +49,6 @@ const HALF: usize = 32;
 const LOW: usize = HALF + 1;
 /// Cycles until the sum of IPv4's header is right.
 const SUMMED: u64 = 2;
-/// Bytes beside its payload that a frame costs a receiver of our kind: headers, and the intake's view of them.
-const BESIDE: usize = HEADER + VIEW;
-/// Cycles that the translation of a packet's addresses costs it on the average: it looks up one packet after another, and waits for the page table.
-const TRANSLATION: usize = 28;
 /// Bits of a count of frames at hand.
 const INSIDE: usize = 2;
 
@@ -142,8 +137,6 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     iova: DFF<Bits<64>>,
     reads: DFF<Bits<9>>,
     fails: DFF<Bit>,
-    /// Cycles until the next frame with payload may begin. A receiver of our kind takes less than the wire brings, and nobody tells a source to be slower, as congestion management will.
-    pause: DFF<Bits<PAYLOAD>>,
     events: DFF<Bits<3>>,
     flags: Gather<3>,
     inside: Fence<INSIDE>,
@@ -173,10 +166,6 @@ pub struct Dress<const W: usize, const K: usize, const L: usize, const LE: usize
     row_bits: Constant<Bits<10>>,
     #[init(Constant::new((K as u64).to_bits()))]
     row_bytes: Constant<Bits<8>>,
-    #[init(Constant::new((K.trailing_zeros() as u64).to_bits()))]
-    lg_row: Constant<Bits<4>>,
-    #[init(Constant::new(((BESIDE.div_ceil(K) + TRANSLATION) as u64).to_bits()))]
-    beside: Constant<Bits<PAYLOAD>>,
 }
 
 #[kernel]
@@ -185,7 +174,7 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
     fn update(&mut self) {
         dff_setup!(
             self, clock, state, note, own, own_len, route, source, stale, count, slot, rows, rest, row, behind_ip, len, low, start_at, piece, last, after, remains, va, left, dst, iova, reads, fails,
-            pause, events
+            events
         );
         clock!(self, clock, wide, notes, grants, keys, sum, inside);
         self.inside.reset.next = self.reset.val();
@@ -303,15 +292,12 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
         self.flags.x[2].next = self.over.val() & self.fails.q.val();
         self.events.d.next = self.flags.y.val();
         self.stat.next = self.events.q.val();
-        if self.pause.q.val().any() {
-            self.pause.d.next = self.pause.q.val() - 1;
-        }
         match self.state.q.val() {
             State::Idle => {
                 self.note.d.next = self.notes.m.data.val();
                 self.own.d.next = self.wide.m.data.val();
                 self.own_len.d.next = self.wide.m.len.val().get_bits::<8>(0);
-                if self.notes.m.valid.val() & self.wide.m.valid.val() & (self.notes.m.data.val().control | !self.pause.q.val().any()) {
+                if self.notes.m.valid.val() & self.wide.m.valid.val() {
                     self.state.d.next = State::Read;
                 }
             }
@@ -319,9 +305,6 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
             State::Read => {
                 self.notes.m.ready.next = true;
                 self.wide.m.ready.next = true;
-                if !self.note.q.val().control {
-                    self.pause.d.next = (self.bytes.val() >> self.lg_row.val()) + self.beside.val();
-                }
                 self.state.d.next = State::Load;
             }
             State::Load => {
@@ -416,7 +399,6 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize, const LT: 
             }
         }
         if self.reset.val() {
-            self.pause.d.next = bits::<PAYLOAD>(0);
             self.state.d.next = State::Idle;
         }
     }

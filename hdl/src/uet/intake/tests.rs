@@ -91,6 +91,8 @@ fn run<const W: usize, const K: usize, const L: usize>(stall: u32, seed: u64) {
             frames.push_back((sent, bytes, fate));
             sent += 1;
         }
+        let hold = u64::from(tb.rng().percent(stall));
+        tb.set("hold", hold);
         // The memory of peers, a cycle later.
         tb.set_wide("path", &lines[at][..]);
         tb.begin();

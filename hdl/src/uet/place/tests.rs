@@ -25,14 +25,15 @@ fn packets_are_placed_freed_once_and_answered_behind_their_writes() {
         let [given, key, told, moved, done, answer] =
             [Fields::of::<Delivered>(), Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<MoveOp>(), Fields::of::<WrDone>(), Fields::of::<Finished>()];
         let (packets, keys, moves, answers) = (tb.source("s", stall), tb.sink("m_key", stall), tb.sink("m_move", stall), tb.sink("m", stall));
+        let spent = tb.source("s_spent", stall);
         let (key_answers, written) = (tb.source("s_key", stall), tb.source("s_written", stall));
         tb.reset();
         // The only peer: valid, of domain 0x21.
         let path = Fields::of::<PathCtx>().pack(&[("valid", 1), ("pkey", 0x21), ("function", 0)]);
         let mut waiting: VecDeque<Packet> = VecDeque::new();
         let mut expected: VecDeque<Packet> = VecDeque::new();
-        let mut freed = Vec::new();
-        let (mut sent, mut ended, mut bad, mut failing) = (0u64, 0u64, 0u64, false);
+        let (mut freed, mut given_up) = (Vec::new(), VecDeque::new());
+        let (mut sent, mut ended, mut bad, mut failing, mut open) = (0u64, 0u64, 0u64, false, false);
         let mut writes: VecDeque<bool> = VecDeque::new();
         while ended < 120 {
             tb.set_wide("path", &path[..]);
@@ -84,6 +85,12 @@ fn packets_are_placed_freed_once_and_answered_behind_their_writes() {
                 waiting.push_back(Packet { psn: sent, handle, code, pieces });
                 sent += 1;
             }
+            // Others give frames up, which have numbers of their own here.
+            if tb.rng().percent(5) {
+                let handle = 0x800 | tb.rng().below(512);
+                spent.push(vec![handle as u32]);
+                given_up.push_back(handle);
+            }
             tb.cycle();
             while let Some(words) = keys.pop() {
                 let get = |name| key.get(&words, name) as u64;
@@ -92,8 +99,14 @@ fn packets_are_placed_freed_once_and_answered_behind_their_writes() {
             }
             while let Some(words) = moves.pop() {
                 let get = |name| moved.get(&words, name) as u64;
+                if get("handle") & 0x800 > 0 {
+                    assert!(!open, "between the pieces of a packet");
+                    assert_eq!((Some(get("handle")), get("len"), get("free")), (given_up.pop_front(), 0, 1));
+                    continue;
+                }
                 let packet = waiting.front_mut().unwrap();
                 assert_eq!(get("handle"), packet.handle);
+                open = get("free") == 0;
                 if get("len") > 0 {
                     assert_eq!((get("iova") ^ 0xa000_0000_0000, get("off"), get("len")), packet.pieces.remove(0));
                     let fails = tb.rng().percent(5);
