@@ -22,11 +22,11 @@ use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s", &[]), // there is a place for each packet that semantics may have
+    ("s", &[]),         // there is a place for each packet that semantics may have
     ("s_key", &[]),     // and for the answer to each piece that was asked for
     ("s_written", &[]), // and for each of its writes
     ("m_key", &["s_key", "m_move"]),
-    ("m_move", &[]), // offered before any of its packet's writes is awaited
+    ("m_move", &[]),                   // offered before any of its packet's writes is awaited
     ("s_spent", &["s_key", "m_move"]), // not between the pieces of a packet
     ("passed", &["fence", "m_key", "s_key", "m_move", "s_written", "m"]),
 ];
@@ -181,7 +181,9 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
 impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, LD> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, act, packet, peer, start_at, piece, last, after, remains, va, off, left, moved, iova, code, verdict, writes, open, opened, spoilt, seen, failed, placed, refused);
+        dff_setup!(
+            self, clock, state, act, packet, peer, start_at, piece, last, after, remains, va, off, left, moved, iova, code, verdict, writes, open, opened, spoilt, seen, failed, placed, refused
+        );
         clock!(self, clock, packets, pieces, keys, waiting, written, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.s.valid.val() & self.s.ready.val();
@@ -301,8 +303,8 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         self.next.next = self.pieces.m.data.val();
         self.given.next = self.next.val().answer;
         self.status.next = self.keys.m.data.val().status;
-        self.clears.next = (self.act.q.val() == Act::Idle) & !self.open.q.val() & !self.spoilt.q.val() & self.s_spent.valid.val();
         self.s_spent.ready.next = (self.act.q.val() == Act::Idle) & !self.open.q.val() & !self.spoilt.q.val();
+        self.clears.next = self.s_spent.ready.val() & self.s_spent.valid.val();
         self.between.next = self.open.q.val() | self.opened.q.val();
         self.opened.d.next = self.open.q.val();
         self.there.next = (self.act.q.val() == Act::Idle) & !self.clears.val() & self.pieces.m.valid.val() & (self.keys.m.valid.val() | !self.next.val().asked);

@@ -91,7 +91,9 @@ fn packets_are_placed_freed_once_and_answered_behind_their_writes() {
                 spent.push(vec![handle as u32]);
                 given_up.push_back(handle);
             }
-            tb.cycle();
+            tb.begin();
+            assert!(!open || tb.get("between") == 1, "nobody is told that a piece is missing");
+            tb.end();
             while let Some(words) = keys.pop() {
                 let get = |name| key.get(&words, name) as u64;
                 assert_eq!((get("pd"), get("access")), (0x21, access::REMOTE_WRITE));
