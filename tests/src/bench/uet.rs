@@ -151,13 +151,14 @@ pub const POINTS: &[Point] = &[
     },
 ];
 
-/// By the states of the blocks, and by the times at the pins of a card that gets more than it takes.
-const LIMIT_PACKETS: &str = "the pace of `uet/dress`, a frame in 99 cycles: a receiver gets a packet into host memory in 84 to 102 cycles on the average (its addresses are looked up one packet after another, with waits for the page table, and headers and payload are read from one buffer with one reader), and without the pace its buffer is full after some 40 packets, since without congestion management nobody tells the source; the halves of the engine need some 60 for a packet";
+/// By the states of the blocks in a wave form of the card.
+const LIMIT_PACKETS: &str =
+    "the reader of the receiver's cell buffer, which is busy 97 cycles in 100: a packet has 66 rows of payload and 3 of headers, an ACK 2, while the wire takes 66 beats; what comes too early waits in the buffer, and is dropped and sent again when a long run has filled it";
 const LIMIT_MESSAGES: &str =
     "the half of the engine that sends: a message is an admission, a turn (each some 40 cycles) and an ACK (some 60, which several messages of one PDC may share), one after another";
 const LIMIT_OUT: &str =
     "one block behind another: the manager of PDCs (17 cycles for the peer of the message before, else 26), the line, the message's cut (9), the packet's record (14), headers, frame";
-const LIMIT_IN: &str = "one block behind another: the intake (some 25 cycles), the parser (13), the manager (14), the window (8), key and mover";
+const LIMIT_IN: &str = "one block behind another: the intake (some 20 cycles), the parser (13), the manager (14), the window (8), key and mover";
 
 impl Point {
     /// As the report says it.

@@ -7,7 +7,7 @@ pub mod types;
 
 use super::head::builder::Builder;
 use super::head::parser::Parser;
-use super::head::types::{Carried, Note, PdsFields, STAT_BITS as HEAD_STATS};
+use super::head::types::{Carried, Note, PdsFields, UetHead, STAT_BITS as HEAD_STATS};
 use super::pdc::types::{PdcAsk, PdcTold, PLACES, STAT_BITS as PDC_STATS};
 use super::pdc::Pdc;
 use super::receive::Receive;
@@ -43,6 +43,10 @@ pub const WAITS: &[(&str, &[&str])] = &[
 const LEAVING: usize = 5;
 /// log2 of the acknowledges and refusals that may wait behind requests.
 const REPLIES: usize = 2;
+
+/// log2 of the answers that may wait for the half that sends, while requests pass; bits of a count of those that have been heard and of which nobody has been told.
+const ANSWERS: usize = 3;
+const TOLD: usize = ANSWERS + 1;
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
@@ -150,9 +154,15 @@ pub struct Pds<
     wish: Signal<Local, Bit>,
     front: Signal<Local, PdsFields>,
     kind: Signal<Local, Bits<5>>,
-    /// The request at hand has been delivered; a frame is judged.
+    /// Answers wait here for the half that sends, which is busy most of the time; requests behind them go on.
+    answered: MsgFifo<UetHead, ANSWERS>,
+    /// The request at hand has been delivered; a frame is judged, or an answer waits to be.
     given: DFF<Bit>,
     judges: Signal<Local, Bit>,
+    /// One that has not waited is judged; one that has, is heard; those of them that `judged` has not told yet.
+    at_once: Signal<Local, Bit>,
+    hears: Signal<Local, Bit>,
+    untold: DFF<Bits<TOLD>>,
     leaving: Fence<LEAVING>,
     carried: Signal<Local, Carried>,
     over: DFF<Bit>,
@@ -177,9 +187,10 @@ impl<
 {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, given, over, over_handle);
-        clock!(self, clock, parser, builder, pdc, halves, waiting, transmit, receive, frames, replies, copies, leaving);
+        dff_setup!(self, clock, given, untold, over, over_handle);
+        clock!(self, clock, parser, builder, pdc, halves, waiting, answered, transmit, receive, frames, replies, copies, leaving);
         self.waiting.reset.next = self.reset.val();
+        self.answered.reset.next = self.reset.val();
         self.leaving.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
         self.builder.reset.next = self.reset.val();
@@ -256,19 +267,31 @@ impl<
             | (self.kind.val() == PdsType::RudCcReq as u64)
             | (self.kind.val() == PdsType::RodCcReq as u64)
             | ((self.kind.val() == PdsType::Control as u64) & !self.wish.val());
-        self.transmit.s_head.data.next = self.parser.m.data.val();
-        self.transmit.s_head.valid.next = self.parser.m.valid.val() & self.answers.val();
+        self.answered.s.data.next = self.parser.m.data.val();
+        self.answered.s.valid.next = self.parser.m.valid.val() & self.answers.val();
+        MsgSrc::<UetHead>::join(&mut self.answered.m, &mut self.transmit.s_head);
         self.receive.s_head.data.next = self.parser.m.data.val();
         self.receive.s_head.valid.next = self.parser.m.valid.val() & self.requests.val();
         self.parser.m.ready.next = true;
         if self.answers.val() {
-            self.parser.m.ready.next = self.transmit.s_head.ready.val();
+            self.parser.m.ready.next = self.answered.s.ready.val();
         } else if self.requests.val() {
             self.parser.m.ready.next = self.receive.s_head.ready.val();
         }
         // What becomes of frames. A request is delivered in an earlier cycle than it is taken.
         self.judges.next = self.parser.m.valid.val() & self.parser.m.ready.val();
-        self.judged.next = self.judges.val();
+        // An answer is judged when the other half has heard it; a pulse for each, and never two in one cycle.
+        self.at_once.next = self.judges.val() & !self.answers.val();
+        self.hears.next = self.answered.m.valid.val() & self.answered.m.ready.val();
+        self.judged.next = self.at_once.val() | self.untold.q.val().any();
+        if self.hears.val() & (self.at_once.val() | !self.untold.q.val().any()) {
+            self.untold.d.next = self.untold.q.val() + 1;
+        } else if !self.hears.val() & !self.at_once.val() & self.untold.q.val().any() {
+            self.untold.d.next = self.untold.q.val() - 1;
+        }
+        if self.reset.val() {
+            self.untold.d.next = bits::<TOLD>(0);
+        }
         if self.m_deliver.valid.val() & self.m_deliver.ready.val() {
             self.given.d.next = true;
         }

@@ -305,8 +305,10 @@ fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
             two.run(1);
         }
         // In a card the intake lets nobody in by now, and what it had let in is heard.
+        let begun = two.now;
         while !two.cards[0].heard() {
             two.run(1);
+            assert!(two.now - begun < 1000, "a frame that has come is never judged");
         }
         two.run(1);
         let before = two.cards[0].ended.len();
