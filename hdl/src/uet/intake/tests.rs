@@ -87,7 +87,8 @@ fn run<const W: usize, const K: usize, const L: usize>(stall: u32, seed: u64) {
     let (mut sent, mut seen, mut at) = (0u64, [0u64; 3], 0);
     let (mut told, mut shown): (VecDeque<Vec<u32>>, VecDeque<Vec<u8>>) = Default::default();
     while seen.iter().sum::<u64>() < 250 {
-        if sent < 250 && frames.len() < 4 {
+        // More than may be looked at: what is asked for must be bounded.
+        if sent < 250 && frames.len() < 8 {
             let (bytes, fate) = frame(&mut tb);
             descs.push(desc.pack(&[("handle", sent.into()), ("frame_len", bytes.len() as u128), ("raw", 1)]));
             frames.push_back((sent, bytes, fate));
