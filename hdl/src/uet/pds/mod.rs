@@ -164,6 +164,8 @@ pub struct Pds<
     hears: Signal<Local, Bit>,
     untold: DFF<Bits<TOLD>>,
     leaving: Fence<LEAVING>,
+    /// The half that sends gives a frame away.
+    sends: Signal<Local, Bit>,
     carried: Signal<Local, Carried>,
     over: DFF<Bit>,
     over_handle: DFF<Bits<16>>,
@@ -315,7 +317,11 @@ impl<
         // What goes out.
         MsgSrc::<Outgoing>::join(&mut self.transmit.m_out, &mut self.frames.s[0]);
         // What targets say waits here: they go on while requests, whose payload takes its time, are in front of it.
-        MsgSrc::<Outgoing>::join(&mut self.receive.m_out, &mut self.replies.s);
+        // They enter while the other half enters none: `leaving` counts one in a cycle.
+        self.sends.next = self.transmit.m_out.valid.val() & self.frames.s[0].ready.val();
+        self.replies.s.data.next = self.receive.m_out.data.val();
+        self.replies.s.valid.next = self.receive.m_out.valid.val() & !self.sends.val();
+        self.receive.m_out.ready.next = self.replies.s.ready.val() & !self.sends.val();
         MsgSrc::<Outgoing>::join(&mut self.replies.m, &mut self.frames.s[1]);
         MsgSrc::<Outgoing>::join(&mut self.frames.m, &mut self.copies.s);
         self.builder.s.data.next = self.copies.m0.data.val().head;
@@ -332,7 +338,7 @@ impl<
         self.transmit.s_ending.valid.next = self.s_ending[0].valid.val() & self.waiting.swept.val();
         self.s_ending[0].ready.next = self.transmit.s_ending.ready.val() & self.waiting.swept.val();
         MsgSink::<Bits<LINE>>::link(&mut self.s_ending[1], &mut self.receive.s_ending);
-        self.leaving.came.next = (self.transmit.m_out.valid.val() & self.frames.s[0].ready.val()) | (self.receive.m_out.valid.val() & self.replies.s.ready.val());
+        self.leaving.came.next = self.sends.val() | (self.receive.m_out.valid.val() & self.receive.m_out.ready.val());
         self.leaving.went.next = self.m_note.valid.val() & self.m_note.ready.val();
         self.leaving.start.next = self.settle.val();
         self.settled.next = self.leaving.passed.val();
