@@ -311,6 +311,8 @@ fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
         // In a card the intake lets nobody in by now, and what it had let in is heard.
         let begun = two.now;
         two.deaf = true;
+        // Of the other's at least this one is under way still, whatever else has come by then.
+        two.cards[1].write(OWN[0][1], OWN[0][0], Mode::Rud, at + 500 + COUNT * BYTES as u64, &[7; 60]);
         while !two.cards[0].heard() {
             two.run(1);
             assert!(two.now - begun < 1000, "a frame that has come is never judged");
@@ -338,7 +340,7 @@ fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
         }
         assert!(!sent.is_empty());
         let theirs = sorted(&two.cards[1].ended);
-        assert_eq!(theirs.len(), posted.len(), "{theirs:?}");
+        assert_eq!(theirs.len(), posted.len() + 1, "{theirs:?}");
         let fine = [(0, ReturnCode::Ok as u64), (why::REFUSED, NackCode::InvalidPdc as u64)];
         assert!(theirs.iter().all(|(_, why, code)| fine.contains(&(*why, *code))), "{theirs:?}");
         assert!(theirs.iter().any(|(_, why, _)| *why == why::REFUSED));
