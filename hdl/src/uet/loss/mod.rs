@@ -143,6 +143,7 @@ pub struct Loss<const LP: usize, const LW: usize> {
     since: Diff<32>,
     waited: Diff<32>,
     psn: Sum<32>,
+    oldest_psn: Sum<32>,
     quarter: Sum<32>,
     bound: Sum<32>,
     step: PlusOne<32>,
@@ -218,6 +219,8 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         if self.found.q.val().found {
             self.oldest.next = self.found.q.val().place;
         }
+        self.oldest_psn.a.next = self.line.q.val().start;
+        self.oldest_psn.b.next = self.oldest.val();
         self.hole.next = self.found.q.val().found & !self.found.q.val().sacked & (self.found.q.val().last < self.walks.hole.val());
         self.clears.a.next = self.oldest.val().get_bits::<16>(0);
         self.not_own.next = !self.own.q.val();
@@ -497,8 +500,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                 self.line.d.next.first = self.oldest.val();
                 self.line.d.next.hole = self.hole.val();
                 self.told.d.next.hole = self.hole.val();
-                self.psn.b.next = self.oldest.val();
-                self.told.d.next.oldest = self.psn.y.val();
+                self.told.d.next.oldest = self.oldest_psn.y.val();
                 self.told.d.next.clear = self.clears.y.val();
                 self.told.d.next.outs = self.found.q.val().outs;
                 self.told.d.next.resends = self.found.q.val().resends;

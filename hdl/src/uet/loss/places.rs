@@ -24,6 +24,7 @@ pub struct Places {
     pub from_in: Signal<Out, Bit>,
     pub gap: Signal<Out, Bits<32>>,
     steps: [DFF<Bit>; 3],
+    places: DFF<Bits<32>>,
     covers: DFF<Bits<32>>,
     owns: DFF<Bits<32>>,
     froms: DFF<Bits<32>>,
@@ -42,7 +43,7 @@ pub struct Places {
 impl Logic for Places {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, covers, owns, froms, gaps, beyond, own_inside, from_inside);
+        dff_setup!(self, clock, places, covers, owns, froms, gaps, beyond, own_inside, from_inside);
         for i in 0..3 {
             self.steps[i].clock.next = self.clock.val();
         }
@@ -55,14 +56,15 @@ impl Logic for Places {
         self.own_place.b.next = self.line.val().start;
         self.from_place.a.next = self.ask.val().base;
         self.from_place.b.next = self.line.val().start;
-        self.more.a.next = self.covers.q.val();
+        self.more.a.next = self.places.q.val();
         self.behind.a.next = self.line.val().cack;
         self.behind.b.next = self.froms.q.val();
-        if self.steps[0].q.val() {
-            self.covers.d.next = self.place.y.val();
-            self.owns.d.next = self.own_place.y.val();
-            self.froms.d.next = self.from_place.y.val();
-        } else if self.steps[1].q.val() {
+        // In every cycle, for what they come from is steady: a choice would come behind the carries.
+        self.places.d.next = self.place.y.val();
+        self.owns.d.next = self.own_place.y.val();
+        self.froms.d.next = self.from_place.y.val();
+        if self.steps[1].q.val() {
+            self.covers.d.next = self.places.q.val();
             if self.ask.val().kind == loss_ask::ACK {
                 self.covers.d.next = self.more.y.val();
             }

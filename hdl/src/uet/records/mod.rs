@@ -249,6 +249,8 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         }
         self.less.a.next = self.walk.q.val().now;
         self.less.b.next = self.record.q.val().time;
+        // Not chosen by the state, which would come behind the carries.
+        self.late.d.next = self.less.y.val();
         self.behind.a.next = self.place.q.val();
         self.following.a.next = self.number.q.val();
         self.is_sacked.next = self.row.q.val().sacked & self.only.q.val();
@@ -392,7 +394,6 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                 self.state.d.next = State::Order;
             }
             State::Order => {
-                self.late.d.next = self.less.y.val();
                 self.newer.d.next = self.orders.read_data.val() > self.record.q.val().order;
                 self.state.d.next = State::Act;
                 if self.walk.q.val().aged {
