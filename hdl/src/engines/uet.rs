@@ -4,6 +4,7 @@ use super::{fence, frame, Check, Engine};
 use crate::assembly::Assembly;
 use crate::host::admin::program::{engines as program, UET_ENDS, UET_GONE, UET_PEER_TABLE};
 use crate::rdma::{self, mover::Mover, mr::MemoryKeys};
+use crate::stream::MsgArb;
 use crate::uet::peers::{reader, Peers, LINES};
 use crate::uet::place::{self, spent::Spent, Place};
 use crate::uet::settings::{Settings, LH, LK, LM, LP, LW};
@@ -24,6 +25,9 @@ pub const UET: Engine = Engine {
     reset: Some(program::RESET_UET),
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LB, LM, LX, LO>(a)),
 };
+
+/// Of the arbiter of moves: one that is awaited has been offered.
+const MOVES: &[(&str, &[&str])] = &[("s[*]", &["m"]), ("m", &[])];
 
 /// What `settings` says, and the engine wants to know.
 const SETTINGS: [&str; 33] = [
@@ -73,6 +77,7 @@ fn lines<const W: usize, const K: usize, const LL: usize, const LB: usize, const
     a.instance("uet_spent", Spent::default).waits(place::spent::WAITS);
     a.instance("uet_post", Post::<LINES, LM>::default).waits(post::WAITS);
     a.instance("uet_ending", Ending::<LP>::default).waits(ending::WAITS);
+    a.instance("uet_moves", MsgArb::<crate::msg::MoveOp, 2>::default).waits(MOVES);
     a.instance("keys", MemoryKeys::<LR, LX, LO>::default).waits(rdma::mr::WAITS);
     a.instance("mover", Mover::<W, K, LL>::default).waits(rdma::mover::WAITS);
     for name in SETTINGS {
@@ -138,9 +143,9 @@ fn memory(a: &mut Assembly, fetches: usize) {
     a.join("uet_place.m_key", "keys.s_req[1]");
     a.join("keys.m_resp[1]", "uet_place.s_key");
     a.client_with("small reads", fetches, &["keys.m_rd", "keys.s_rd"]);
-    a.join("uet_place.m_move", "mover.s_move");
-    a.join("uet_spent.m", "uet_place.s_spent");
-    a.join("uet_place.between", "uet_intake.hold");
+    a.join("uet_place.m_move", "uet_moves.s[0]");
+    a.join("uet_spent.m", "uet_moves.s[1]");
+    a.join("uet_moves.m", "mover.s_move");
     a.join("mover.m_cmd", "dma_wr.s_cmd");
     a.join("mover.m_data", "dma_wr.s_data");
     a.join("dma_wr.m_cmd_done", "uet_place.s_written");

@@ -169,10 +169,6 @@ pub struct TxWalk {
     pub clear_wait: Bit,
     /// It is answered, and forgotten.
     pub remove: Bit,
-    /// The packet that an ACK is for: without data it is answered; one that has come before stays to be sent again, if it is.
-    pub own: Bit,
-    /// Nothing is done: the first, and the first that the peer does not have (`last`; none: `sacked`).
-    pub peek: Bit,
     /// It has arrived: what was sent before it by the same path has not been, or is lost.
     pub arrived: Bit,
     /// See [`told`].

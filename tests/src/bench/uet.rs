@@ -151,14 +151,12 @@ pub const POINTS: &[Point] = &[
     },
 ];
 
-/// By the states of the blocks in a wave form of the card.
+/// By the states of `hdl/src/uet/transmit`, and by what the figure did when either half was made shorter.
 const LIMIT_PACKETS: &str =
-    "the reader of the receiver's cell buffer, which is busy 97 cycles in 100: a packet has 66 rows of payload and 3 of headers, an ACK 2, while the wire takes 66 beats; what comes too early waits in the buffer, and is dropped and sent again when a long run has filled it";
-const LIMIT_MESSAGES: &str =
-    "the half of the engine that sends: a message is an admission, a turn (each some 40 cycles) and an ACK (some 60, which several messages of one PDC may share), one after another";
-const LIMIT_OUT: &str =
-    "one block behind another: the manager of PDCs (17 cycles for the peer of the message before, else 26), the line, the message's cut (9), the packet's record (14), headers, frame";
-const LIMIT_IN: &str = "one block behind another: the intake (some 20 cycles), the parser (13), the manager (14), the window (8), key and mover";
+    "the half of the engine that sends: a turn of a packet takes some 60 cycles, an ACK some 100, one after another; the half that receives needs some 85 for a packet, the blocks around them less";
+const LIMIT_MESSAGES: &str = "the same half: a message is an admission (some 50 cycles), a turn (some 60) and an ACK (some 100, which several messages of one PDC may share), one after another";
+const LIMIT_OUT: &str = "one block behind another: the manager of PDCs (28 cycles to find a peer's), the turn, of which the walks over the packets that are out are the largest part, headers, frame";
+const LIMIT_IN: &str = "one block behind another: the intake (some 30 cycles, 10 of them IPv4's sum), the parser (13), the manager (20), the window (10), key and mover";
 
 impl Point {
     /// As the report says it.

@@ -20,7 +20,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
 ];
 
 /// Bits of a count of packets between the intake and the engine's halves.
-const INSIDE: usize = 5;
+const INSIDE: usize = 4;
 /// Bit of a word: it means everybody.
 const EVERYBODY: usize = UET_EVERYBODY as usize;
 /// What is read.

@@ -11,7 +11,7 @@ use crate::codes::ip::RIGHT_SUM;
 use crate::msg::{CellRead, RxDesc};
 use crate::prim::pack::{Gather, Slice};
 use crate::records::PathCtx;
-use crate::stream::{AxisFifo, BeatsToWide, MsgFifo, MsgSlice, WideToBeats};
+use crate::stream::{BeatsToWide, MsgSlice, WideToBeats};
 use ferric_abi::wire::{Eth, Ipv4, Ipv6, Udp};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use front::{Front, Reader, BEHIND4, BEHIND6, HEADER};
@@ -19,7 +19,7 @@ use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_desc", &["m_desc", "m_cell", "s_cell", "m", "m_note"]), // few frames at a time
+    ("s_desc", &["m_desc", "m_cell", "s_cell", "m", "m_note"]), // one frame at a time
     ("s_cell", &[]),                                            // there is a place for what was asked for
     ("m", &["m_note"]),                                         // a packet and its note leave together
     ("m_note", &["m"]),
@@ -38,23 +38,25 @@ const NETWORK_BEGINS: u64 = Eth::BYTES as u64;
 const LONGEST_VIEW: u64 = VIEW as u64;
 const LONGEST_HEADERS: u64 = WINDOW as u64;
 /// Words of 16 bits of an IPv4 header.
-const PAIRS: u64 = Ipv4::BYTES as u64 / 4;
-const PAIR: usize = 32;
-/// Cycles until it is known whether their sum is right.
-const SUMMED: u64 = PAIRS + 3;
-/// Views that are asked for and not looked at yet: one may be in the rows, one behind them. log2 of the rows, which hold a view at least, and of the frames that wait for theirs.
-const LOOKS: u64 = 2;
-const LG_ROWS: usize = 5;
-const LG_SEEN: usize = 2;
+const LAST_WORD: u64 = Ipv4::BYTES as u64 / 2 - 1;
+const WORD: usize = 16;
 /// Bit of the handle that says that the frame is of IPv6; those below are the cell buffer's.
 pub const SIX: usize = 12;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
+    /// Its first bytes are read.
+    Look,
+    Await,
     Judge,
-    /// Whose it is, line by line; meanwhile the checksum of IPv4.
+    /// The checksum of IPv4.
+    Sum,
+    Fold,
+    Folded,
+    /// Whose it is, line by line.
     Search,
+    Compare,
     /// It goes to the parser.
     Tell,
     Give,
@@ -63,16 +65,8 @@ enum State {
     Drop,
 }
 
-/// A frame, and whether its first bytes are asked for.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Seen {
-    pub desc: RxDesc,
-    pub looks: Bit,
-}
-
 /// Between the receive front and the engine. `L`: log2(K) + 1. `LE`: log2 of the peers.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(VIEW <= K << LG_ROWS, "a view is in the rows")]
 pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets the frame at hand.
@@ -83,8 +77,6 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     pub s_desc: MsgSink<RxDesc>,
     pub m_desc: MsgSrc<RxDesc>,
     pub m_cell: MsgSrc<CellRead>,
-    /// Better no read is begun now: the mover reads a frame in pieces, and the reader would have to look for the next one's cell.
-    pub hold: Signal<In, Bit>,
     pub s_cell: AxisSink<W, K>,
     /// Lines of `peers`.
     pub line: Signal<Out, Bits<LE>>,
@@ -100,8 +92,6 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
     arrived: MsgSlice<RxDesc>,
-    seen: MsgFifo<Seen, LG_SEEN>,
-    beats: AxisFifo<W, K, LG_ROWS>,
     wide: BeatsToWide<VIEW_BITS, W, K, L>,
     out: WideToBeats<WINDOW_BITS, W, K, L>,
     notes: MsgSlice<Note>,
@@ -111,10 +101,6 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     behind4: Slice<VIEW_BITS, WINDOW_BITS>,
     #[init(Slice::new(8 * BEHIND6))]
     behind6: Slice<VIEW_BITS, WINDOW_BITS>,
-    /// A read is shown; views that are under way.
-    asking: DFF<Bit>,
-    reading: DFF<CellRead>,
-    looks: DFF<Bits<2>>,
     state: DFF<State>,
     desc: DFF<RxDesc>,
     view: DFF<Bits<VIEW_BITS>>,
@@ -124,35 +110,18 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
     words: DFF<Bits<HEADER>>,
     word: DFF<Bits<4>>,
     sum: DFF<Bits<20>>,
-    /// Two words, a cycle before they are added.
-    pair: DFF<Bits<17>>,
     fold: DFF<Bits<17>>,
     right: DFF<Bit>,
     at: DFF<Bits<LE>>,
-    /// The line that the memory has; it has one; one of the frame's peer was found, and stands at `at`; the memory has that one; there is none.
-    was: DFF<Bits<LE>>,
-    has: DFF<Bit>,
-    found: DFF<Bit>,
-    steady: DFF<Bit>,
-    missed: DFF<Bit>,
     good: DFF<Bit>,
     bad: DFF<Bit>,
     stranger: DFF<Bit>,
     events: Gather<3>,
     value: Signal<Local, Bits<16>>,
-    second: Signal<Local, Bits<16>>,
     folded: Signal<Local, Bits<16>>,
     mine: Signal<Local, Bit>,
     hit: Signal<Local, Bit>,
     six: Signal<Local, Bits<16>>,
-    /// It may be ours; it is taken from `arrived`; its view is taken.
-    maybe: Signal<Local, Bit>,
-    takes: Signal<Local, Bit>,
-    views: Signal<Local, Bit>,
-    next: Signal<Local, Seen>,
-    coming: Signal<Local, RxDesc>,
-    ours: Signal<Local, RxDesc>,
-    summed: Signal<Local, Bit>,
     #[init(Constant::new(((1u64 << LE) - 1).to_bits()))]
     last: Constant<Bits<LE>>,
     #[init(Constant::new((1u64 << SIX).to_bits()))]
@@ -163,64 +132,35 @@ pub struct Intake<const W: usize, const K: usize, const L: usize, const LE: usiz
 impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for Intake<W, K, L, LE> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, asking, reading, looks, state, desc, view, there, front, words, word, sum, pair, fold, right, at, was, has, found, steady, missed, good, bad, stranger);
-        clock!(self, clock, arrived, seen, beats, wide, out, notes, passed);
+        dff_setup!(self, clock, state, desc, view, there, front, words, word, sum, fold, right, at, good, bad, stranger);
+        clock!(self, clock, arrived, wide, out, notes, passed);
         self.arrived.reset.next = self.reset.val();
-        self.seen.reset.next = self.reset.val();
-        self.beats.reset.next = self.reset.val();
         self.wide.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         self.notes.reset.next = self.reset.val();
         self.passed.reset.next = self.reset.val();
         MsgSink::<RxDesc>::link(&mut self.s_desc, &mut self.arrived.s);
         MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.passed.m);
-        AxisSink::<W, K>::link(&mut self.s_cell, &mut self.beats.s);
-        AxisSrc::<W, K>::join(&mut self.beats.m, &mut self.wide.s);
+        AxisSink::<W, K>::link(&mut self.s_cell, &mut self.wide.s);
         AxisSrc::<W, K>::link(&mut self.m, &mut self.out.m);
         MsgSrc::<Note>::link(&mut self.m_note, &mut self.notes.m);
-        // The first bytes of each that may be ours are asked for while the frames in front of it are looked at.
-        self.coming.next = self.arrived.m.data.val();
-        self.maybe.next = self.coming.val().raw & !self.coming.val().kind.any() & !self.coming.val().has_vlan & (self.coming.val().frame_len >= SHORTEST);
-        self.takes.next = self.arrived.m.valid.val() & self.seen.s.ready.val() & (!self.maybe.val() | (!self.asking.q.val() & !self.hold.val() & !(self.looks.q.val() == LOOKS)));
-        self.arrived.m.ready.next = self.takes.val();
-        self.seen.s.valid.next = self.takes.val();
-        self.seen.s.data.next.desc = self.coming.val();
-        self.seen.s.data.next.looks = self.maybe.val();
-        self.m_cell.valid.next = self.asking.q.val();
-        self.m_cell.data.next = self.reading.q.val();
-        if self.asking.q.val() {
-            self.asking.d.next = !self.m_cell.ready.val();
-        } else {
-            self.asking.d.next = self.takes.val() & self.maybe.val();
-            self.reading.d.next.handle = self.coming.val().handle;
-            self.reading.d.next.off = bits::<14>(0);
-            self.reading.d.next.len = self.coming.val().frame_len;
-            if self.coming.val().frame_len > LONGEST_VIEW {
-                self.reading.d.next.len = bits::<14>(LONGEST_VIEW);
-            }
-            self.reading.d.next.free = false;
-        }
-        self.next.next = self.seen.m.data.val();
-        self.ours.next = self.next.val().desc;
-        self.views.next = (self.state.q.val() == State::Idle) & self.seen.m.valid.val() & self.next.val().looks & self.wide.m.valid.val();
-        if self.takes.val() & self.maybe.val() & !self.views.val() {
-            self.looks.d.next = self.looks.q.val() + 1;
-        } else if self.views.val() & !(self.takes.val() & self.maybe.val()) {
-            self.looks.d.next = self.looks.q.val() - 1;
-        }
-        self.wide.m.ready.next = self.views.val();
-        self.seen.m.ready.next = (self.state.q.val() == State::Idle) & (!self.next.val().looks | self.wide.m.valid.val());
+        self.arrived.m.ready.next = false;
+        self.wide.m.ready.next = false;
         self.passed.s.valid.next = false;
         self.passed.s.data.next = self.desc.q.val();
+        self.m_cell.valid.next = false;
+        self.m_cell.data.next.handle = self.desc.q.val().handle;
+        self.m_cell.data.next.off = bits::<14>(0);
+        self.m_cell.data.next.len = self.desc.q.val().frame_len;
+        if self.desc.q.val().frame_len > LONGEST_VIEW {
+            self.m_cell.data.next.len = bits::<14>(LONGEST_VIEW);
+        }
+        self.m_cell.data.next.free = false;
         self.reader.view.next = self.view.q.val();
         self.reader.there.next = self.there.q.val();
         self.reader.port.next = self.port.val();
         self.value.next = (bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(0)) << 8) | bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(8));
-        self.second.next = (bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(16)) << 8) | bit_cast::<16, 8>(self.words.q.val().get_bits::<8>(24));
         self.folded.next = self.fold.q.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.fold.q.val().get_bits::<1>(16));
-        self.fold.d.next = bit_cast::<17, 16>(self.sum.q.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.sum.q.val().get_bits::<4>(16));
-        self.right.d.next = self.folded.val() == RIGHT_SUM;
-        self.summed.next = (self.word.q.val() == SUMMED) | self.front.q.val().v6;
         self.line.next = self.at.q.val();
         self.mine.next = self.path.val().valid & (self.path.val().ipv6 == self.front.q.val().v6);
         self.hit.next = self.mine.val() & (self.path.val().sip == self.front.q.val().to) & (self.path.val().dip == self.front.q.val().from);
@@ -256,13 +196,27 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
         self.stat.next = self.events.y.val();
         match self.state.q.val() {
             State::Idle => {
-                self.desc.d.next = self.next.val().desc;
-                self.there.d.next = bit_cast::<17, 14>(self.ours.val().frame_len) - NETWORK_BEGINS;
-                self.view.d.next = self.wide.m.data.val();
-                if self.views.val() {
-                    self.state.d.next = State::Judge;
-                } else if self.seen.m.valid.val() & !self.next.val().looks {
+                self.desc.d.next = self.arrived.m.data.val();
+                self.there.d.next = bit_cast::<17, 14>(self.arrived.m.data.val().frame_len) - NETWORK_BEGINS;
+                self.arrived.m.ready.next = true;
+                if self.arrived.m.valid.val() {
                     self.state.d.next = State::Pass;
+                    if self.arrived.m.data.val().raw & !self.arrived.m.data.val().kind.any() & !self.arrived.m.data.val().has_vlan & (self.arrived.m.data.val().frame_len >= SHORTEST) {
+                        self.state.d.next = State::Look;
+                    }
+                }
+            }
+            State::Look => {
+                self.m_cell.valid.next = true;
+                if self.m_cell.ready.val() {
+                    self.state.d.next = State::Await;
+                }
+            }
+            State::Await => {
+                self.wide.m.ready.next = true;
+                self.view.d.next = self.wide.m.data.val();
+                if self.wide.m.valid.val() {
+                    self.state.d.next = State::Judge;
                 }
             }
             State::Judge => {
@@ -270,49 +224,49 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
                 self.words.d.next = self.reader.header.val();
                 self.word.d.next = bits::<4>(0);
                 self.sum.d.next = bits::<20>(0);
-                self.pair.d.next = bits::<17>(0);
                 self.at.d.next = bits::<LE>(0);
-                self.has.d.next = false;
-                self.found.d.next = false;
-                self.steady.d.next = false;
-                self.missed.d.next = false;
                 self.state.d.next = State::Pass;
-                if self.reader.front.val().v4 | self.reader.front.val().v6 {
+                if self.reader.front.val().v4 {
+                    self.state.d.next = State::Sum;
+                } else if self.reader.front.val().v6 {
+                    self.right.d.next = true;
                     self.state.d.next = State::Search;
                 }
             }
-            State::Search => {
-                // Behind the last pair zeros are added.
-                self.sum.d.next = self.sum.q.val() + bit_cast::<20, 17>(self.pair.q.val());
-                self.pair.d.next = bit_cast::<17, 16>(self.value.val()) + bit_cast::<17, 16>(self.second.val());
-                self.words.d.next = self.words.q.val() >> PAIR;
-                if !(self.word.q.val() == SUMMED) {
-                    self.word.d.next = self.word.q.val() + 1;
+            State::Sum => {
+                self.sum.d.next = self.sum.q.val() + bit_cast::<20, 16>(self.value.val());
+                self.words.d.next = self.words.q.val() >> WORD;
+                self.word.d.next = self.word.q.val() + 1;
+                if self.word.q.val() == LAST_WORD {
+                    self.state.d.next = State::Fold;
                 }
-                // The memory sees the line in one cycle and has it in the next.
-                self.was.d.next = self.at.q.val();
-                self.has.d.next = true;
-                if self.found.q.val() {
-                    self.steady.d.next = true;
-                } else if self.has.q.val() & self.hit.val() {
-                    self.found.d.next = true;
-                    self.at.d.next = self.was.q.val();
+            }
+            State::Fold => {
+                self.fold.d.next = bit_cast::<17, 16>(self.sum.q.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.sum.q.val().get_bits::<4>(16));
+                self.state.d.next = State::Folded;
+            }
+            State::Folded => {
+                self.right.d.next = self.folded.val() == RIGHT_SUM;
+                self.state.d.next = State::Search;
+            }
+            // The memory sees the line in this state and has it in the next.
+            State::Search => {
+                self.state.d.next = State::Compare;
+                if !self.right.q.val() | !self.front.q.val().fits {
+                    self.bad.d.next = true;
+                    self.state.d.next = State::Drop;
+                }
+            }
+            State::Compare => {
+                self.state.d.next = State::Search;
+                if self.hit.val() {
+                    self.good.d.next = true;
+                    self.state.d.next = State::Tell;
+                } else if self.at.q.val() == self.last.val() {
+                    self.stranger.d.next = true;
+                    self.state.d.next = State::Drop;
                 } else {
                     self.at.d.next = self.at.q.val() + 1;
-                    self.missed.d.next = self.missed.q.val() | (self.has.q.val() & (self.was.q.val() == self.last.val()));
-                }
-                if self.summed.val() {
-                    if (!self.right.q.val() & !self.front.q.val().v6) | !self.front.q.val().fits {
-                        self.bad.d.next = true;
-                        self.state.d.next = State::Drop;
-                    } else if self.steady.q.val() & self.hit.val() {
-                        self.good.d.next = true;
-                        self.state.d.next = State::Tell;
-                    } else if self.steady.q.val() | self.missed.q.val() {
-                        // The line may have gone since it was found.
-                        self.stranger.d.next = true;
-                        self.state.d.next = State::Drop;
-                    }
                 }
             }
             State::Tell => {
@@ -341,8 +295,6 @@ impl<const W: usize, const K: usize, const L: usize, const LE: usize> Logic for 
             }
         }
         if self.reset.val() {
-            self.asking.d.next = false;
-            self.looks.d.next = bits::<2>(0);
             self.state.d.next = State::Idle;
         }
     }

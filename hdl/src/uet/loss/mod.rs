@@ -6,7 +6,7 @@ mod walks;
 #[cfg(test)]
 mod tests;
 
-use super::types::{content, loss_ask, LossAsk, LossTold, TxFound, TxRecord, TxWalk, COUNT, LINE};
+use super::types::{content, loss_ask, LossAsk, LossTold, TxFound, TxRecord, TxWalk, LINE};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::pack::BePick;
@@ -37,6 +37,9 @@ pub enum State {
     // An ACK
     Known,
     Measure,
+    Weigh,
+    Mine,
+    Covered,
     Settle,
     Judge,
     Examine,
@@ -51,7 +54,8 @@ pub enum State {
     RtoRest,
     Count,
     // Behind each
-    Look,
+    Hole,
+    Oldest,
     Last,
     Tell,
     Go,
@@ -79,9 +83,6 @@ pub struct Line {
     tries: Bits<4>,
     refusals: Bits<5>,
     rewound: Bit,
-    /// The oldest that is out, or `sent`; there is a hole in front of `known`. A new packet changes neither.
-    first: Bits<32>,
-    hole: Bit,
 }
 
 /// Rules for `2^LP` PDCs with windows of `2^LW` PSNs; the packets are in `records`.
@@ -119,8 +120,6 @@ pub struct Loss<const LP: usize, const LW: usize> {
     fresh: DFF<Bit>,
     trusted: DFF<Bit>,
     trip: DFF<Bits<32>>,
-    /// It is a round trip: the packet was sent once.
-    timed: DFF<Bit>,
     /// The round trip less what the peer took; it took more.
     trip_less: DFF<Bits<32>>,
     trip_below: DFF<Bit>,
@@ -143,7 +142,6 @@ pub struct Loss<const LP: usize, const LW: usize> {
     since: Diff<32>,
     waited: Diff<32>,
     psn: Sum<32>,
-    oldest_psn: Sum<32>,
     quarter: Sum<32>,
     bound: Sum<32>,
     step: PlusOne<32>,
@@ -172,7 +170,6 @@ pub struct Loss<const LP: usize, const LW: usize> {
     plain: Signal<Local, Bit>,
     rise: Signal<Local, Bits<7>>,
     oldest: Signal<Local, Bits<32>>,
-    hole: Signal<Local, Bit>,
     not_own: Signal<Local, Bits<32>>,
     open: Signal<Local, Bits<16>>,
     stall: Signal<Local, Bits<32>>,
@@ -182,7 +179,7 @@ pub struct Loss<const LP: usize, const LW: usize> {
 impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, after, ask, line, walk, found, told, own, fresh, trusted, trip, timed, flying, upto);
+        dff_setup!(self, clock, state, after, ask, line, walk, found, told, own, fresh, trusted, trip, flying, upto);
         dff_setup!(self, clock, trip_less, trip_below, own_step, quarter_more, hole_age, top, rises, allowed, unasked, range3, crowded);
         clock!(self, clock, lines);
         self.s.ready.next = false;
@@ -219,9 +216,6 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
         if self.found.q.val().found {
             self.oldest.next = self.found.q.val().place;
         }
-        self.oldest_psn.a.next = self.line.q.val().start;
-        self.oldest_psn.b.next = self.oldest.val();
-        self.hole.next = self.found.q.val().found & !self.found.q.val().sacked & (self.found.q.val().last < self.walks.hole.val());
         self.clears.a.next = self.oldest.val().get_bits::<16>(0);
         self.not_own.next = !self.own.q.val();
         self.clears.b.next = self.not_own.val().get_bits::<16>(0);
@@ -286,10 +280,6 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                 self.s.ready.next = true;
                 self.ask.d.next = self.s.data.val();
                 self.told.d.next = self.nothing.val();
-                // A walk that is left out has found nothing.
-                self.found.d.next.found = false;
-                self.found.d.next.done = bits::<COUNT>(0);
-                self.found.d.next.last = bits::<32>(0);
                 if self.s.valid.val() {
                     self.state.d.next = State::Load;
                     if self.s.data.val().kind == loss_ask::OPEN {
@@ -306,10 +296,6 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             State::Load => {
                 self.line.d.next = self.lines.read_data.val();
                 self.state.d.next = State::Places;
-                // Who sends means no PSN.
-                if (self.ask.q.val().kind == loss_ask::SEND) | (self.ask.q.val().kind == loss_ask::AGAIN) {
-                    self.state.d.next = State::Start;
-                }
             }
             State::Places => {
                 self.own.d.next = self.places.own.val();
@@ -323,9 +309,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                 if self.ask.q.val().kind == loss_ask::ACK {
                     self.told.d.next.ok = !self.places.bad.val();
                     if self.places.bad.val() {
-                        self.state.d.next = State::Look;
-                    } else if !self.walks.picked.val() {
-                        self.state.d.next = State::Known;
+                        self.state.d.next = State::Hole;
                     }
                 } else if self.ask.q.val().kind == loss_ask::SEND {
                     self.own.d.next = self.line.q.val().sent;
@@ -354,27 +338,31 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                     self.line.d.next.rcvd = self.ask.q.val().rcvd;
                     self.line.d.next.heard = true;
                 }
-                self.found.d.next.found = false;
-                self.state.d.next = State::Measure;
-                if self.places.own_in.val() {
-                    self.state.d.next = State::Go;
-                }
+                self.state.d.next = State::Go;
             }
-            // It has arrived, and was answered if its response says something. What CACK covers is answered.
             State::Measure => {
                 self.trip.d.next = self.since.y.val();
-                self.timed.d.next = self.found.q.val().found & !self.met.val().again & !self.ask.q.val().retx;
-                self.found.d.next.done = bits::<COUNT>(0);
+                self.state.d.next = State::Weigh;
+            }
+            State::Weigh => {
+                self.state.d.next = State::Mine;
+            }
+            // It has arrived, and is answered if its response says something.
+            State::Mine => {
+                if self.found.q.val().found & !self.met.val().again & !self.ask.q.val().retx & !self.trip_below.q.val() & (self.trip_less.q.val() > self.line.q.val().slowest) {
+                    self.line.d.next.slowest = self.trip_less.q.val();
+                }
                 if self.found.q.val().found & (self.plain.val() | self.ask.q.val().response) {
                     self.told.d.next.progress = true;
                     if self.own_step.q.val() > self.line.q.val().known {
                         self.line.d.next.known = self.own_step.q.val();
                     }
                 }
-                self.state.d.next = State::Settle;
-                if self.walks.covers.val() {
-                    self.state.d.next = State::Go;
-                }
+                self.state.d.next = State::Go;
+            }
+            // What CACK covers is answered.
+            State::Covered => {
+                self.state.d.next = State::Go;
             }
             State::Settle => {
                 if self.found.q.val().done.any() {
@@ -398,10 +386,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                     self.line.d.next.refusals = bits::<5>(0);
                     self.line.d.next.rewound = false;
                 }
-                if self.timed.q.val() & !self.trip_below.q.val() & (self.trip_less.q.val() > self.line.q.val().slowest) {
-                    self.line.d.next.slowest = self.trip_less.q.val();
-                }
-                self.state.d.next = State::Look;
+                self.state.d.next = State::Hole;
                 if self.fresh.q.val() & self.trusted.q.val() & self.path_order.val() & self.places.from_in.val() & self.ask.q.val().bitmap.any() {
                     self.state.d.next = State::Examine;
                 }
@@ -412,7 +397,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             }
             State::Lost => {
                 self.told.d.next.lost = self.found.q.val().done.get_bits::<3>(0);
-                self.state.d.next = State::Look;
+                self.state.d.next = State::Hole;
             }
             // A packet goes out, for the first time or again.
             State::Put => {
@@ -424,7 +409,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                     self.told.d.next.ok = self.found.q.val().found;
                     if !self.found.q.val().found {
                         self.line.d.next.order = self.line.q.val().order;
-                        self.state.d.next = State::Look;
+                        self.state.d.next = State::Hole;
                     }
                 } else {
                     self.line.d.next.sent = self.step.y.val();
@@ -440,19 +425,12 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                         self.line.d.next.unasked = bits::<UNASKED>(0);
                     }
                 }
-                self.state.d.next = State::Look;
-                if self.ask.q.val().kind == loss_ask::SEND {
-                    self.found.d.next.found = true;
-                    self.found.d.next.place = self.line.q.val().first;
-                    self.found.d.next.sacked = !self.line.q.val().hole;
-                    self.found.d.next.last = bits::<32>(0);
-                    self.state.d.next = State::Last;
-                }
+                self.state.d.next = State::Hole;
             }
             // The packet that a NACK is about, if it is there.
             State::Nack => {
                 self.told.d.next.ok = self.found.q.val().found;
-                self.state.d.next = State::Look;
+                self.state.d.next = State::Hole;
                 if self.found.q.val().found {
                     if self.ask.q.val().kind == loss_ask::NACK_BACK {
                         if !self.line.q.val().rewound & !self.places.bad.val() {
@@ -479,7 +457,7 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
                 self.told.d.next.sacked = self.found.q.val().sacked;
                 self.line.d.next.tries = self.line.q.val().tries + 1;
                 self.own.d.next = self.found.q.val().last;
-                self.state.d.next = State::Look;
+                self.state.d.next = State::Hole;
                 if self.found.q.val().found {
                     self.state.d.next = State::Go;
                 }
@@ -490,17 +468,19 @@ impl<const LP: usize, const LW: usize> Logic for Loss<LP, LW> {
             }
             State::Count => {
                 self.told.d.next.again = self.told.q.val().again + self.found.q.val().done;
-                self.state.d.next = State::Look;
+                self.state.d.next = State::Hole;
             }
             // Behind each: the state that is told.
-            State::Look => {
+            State::Hole => {
+                self.state.d.next = State::Go;
+            }
+            State::Oldest => {
+                self.told.d.next.hole = self.found.q.val().found;
                 self.state.d.next = State::Go;
             }
             State::Last => {
-                self.line.d.next.first = self.oldest.val();
-                self.line.d.next.hole = self.hole.val();
-                self.told.d.next.hole = self.hole.val();
-                self.told.d.next.oldest = self.oldest_psn.y.val();
+                self.psn.b.next = self.oldest.val();
+                self.told.d.next.oldest = self.psn.y.val();
                 self.told.d.next.clear = self.clears.y.val();
                 self.told.d.next.outs = self.found.q.val().outs;
                 self.told.d.next.resends = self.found.q.val().resends;

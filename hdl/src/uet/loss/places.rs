@@ -23,8 +23,7 @@ pub struct Places {
     pub from: Signal<Out, Bits<32>>,
     pub from_in: Signal<Out, Bit>,
     pub gap: Signal<Out, Bits<32>>,
-    steps: [DFF<Bit>; 3],
-    places: DFF<Bits<32>>,
+    steps: [DFF<Bit>; 5],
     covers: DFF<Bits<32>>,
     owns: DFF<Bits<32>>,
     froms: DFF<Bits<32>>,
@@ -33,8 +32,6 @@ pub struct Places {
     own_inside: DFF<Bit>,
     from_inside: DFF<Bit>,
     place: Diff<32>,
-    own_place: Diff<32>,
-    from_place: Diff<32>,
     behind: Diff<32>,
     more: PlusOne<32>,
 }
@@ -43,38 +40,38 @@ pub struct Places {
 impl Logic for Places {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, places, covers, owns, froms, gaps, beyond, own_inside, from_inside);
-        for i in 0..3 {
+        dff_setup!(self, clock, covers, owns, froms, gaps, beyond, own_inside, from_inside);
+        for i in 0..5 {
             self.steps[i].clock.next = self.clock.val();
         }
         self.steps[0].d.next = self.go.val();
         self.steps[1].d.next = self.steps[0].q.val();
         self.steps[2].d.next = self.steps[1].q.val();
-        self.place.a.next = self.ask.val().cack;
+        self.steps[3].d.next = self.steps[2].q.val();
+        self.steps[4].d.next = self.steps[3].q.val();
+        self.place.a.next = self.ask.val().base;
         self.place.b.next = self.line.val().start;
-        self.own_place.a.next = self.ask.val().psn;
-        self.own_place.b.next = self.line.val().start;
-        self.from_place.a.next = self.ask.val().base;
-        self.from_place.b.next = self.line.val().start;
-        self.more.a.next = self.places.q.val();
+        self.more.a.next = self.covers.q.val();
         self.behind.a.next = self.line.val().cack;
         self.behind.b.next = self.froms.q.val();
-        // In every cycle, for what they come from is steady: a choice would come behind the carries.
-        self.places.d.next = self.place.y.val();
-        self.owns.d.next = self.own_place.y.val();
-        self.froms.d.next = self.from_place.y.val();
-        if self.steps[1].q.val() {
-            self.covers.d.next = self.places.q.val();
+        if self.steps[0].q.val() {
+            self.place.a.next = self.ask.val().cack;
+            self.covers.d.next = self.place.y.val();
+        } else if self.steps[1].q.val() {
+            self.place.a.next = self.ask.val().psn;
+            self.owns.d.next = self.place.y.val();
             if self.ask.val().kind == loss_ask::ACK {
                 self.covers.d.next = self.more.y.val();
             }
+        } else if self.steps[2].q.val() {
+            self.froms.d.next = self.place.y.val();
+        } else if self.steps[3].q.val() {
             self.gaps.d.next = self.behind.y.val();
+            self.beyond.d.next = self.covers.q.val() > self.line.val().sent;
             self.own_inside.d.next = (self.owns.q.val() >= self.line.val().cack) & (self.owns.q.val() < self.line.val().sent);
             self.from_inside.d.next = self.froms.q.val() <= self.line.val().sent;
-        } else if self.steps[2].q.val() {
-            self.beyond.d.next = self.covers.q.val() > self.line.val().sent;
         }
-        self.done.next = self.steps[2].q.val();
+        self.done.next = self.steps[4].q.val();
         self.covered.next = self.covers.q.val();
         self.bad.next = self.beyond.q.val();
         self.own.next = self.owns.q.val();

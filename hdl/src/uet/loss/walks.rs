@@ -1,7 +1,7 @@
 //! Which walk a state makes: which packets, and what is done to each.
 use super::{Line, State};
 use crate::prim::sum::PlusOne;
-use crate::uet::types::{loss_ask, told, LossAsk, TxFound, TxRecord, TxWalk};
+use crate::uet::types::{content, loss_ask, told, LossAsk, TxFound, TxRecord, TxWalk};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -33,10 +33,6 @@ pub struct Walks {
     pub from: Signal<In, Bits<32>>,
     pub gap: Signal<In, Bits<32>>,
     pub walk: Signal<Out, TxWalk>,
-    /// The SACK says something; CACK covers something new; the place behind all that a hole could be in front of.
-    pub picked: Signal<Out, Bit>,
-    pub covers: Signal<Out, Bit>,
-    pub hole: Signal<Out, Bits<32>>,
     /// Where it goes on behind it.
     pub after: Signal<Out, State>,
     bounded: DFF<Bits<32>>,
@@ -46,18 +42,17 @@ pub struct Walks {
     cover: DFF<Bits<32>>,
     holes_from: DFF<Bits<32>>,
     holes_upto: DFF<Bits<32>>,
-    limit_hole: DFF<Bits<32>>,
-    covering: DFF<Bit>,
+    hole: DFF<Bits<32>>,
     /// Where the bits of a SACK begin, and they; it says nothing.
     picks_from: DFF<Bits<32>>,
     picks: DFF<Bits<64>>,
-    picks_none: DFF<Bit>,
     order: PlusOne<32>,
     #[init(Constant::new(TxWalk::default()))]
     blank: Constant<TxWalk>,
     near: Signal<Local, Bit>,
     early: Signal<Local, Bits<25>>,
     late: Signal<Local, Bit>,
+    plain: Signal<Local, Bit>,
     met: Signal<Local, TxRecord>,
     packet: Signal<Local, TxRecord>,
 }
@@ -66,7 +61,7 @@ pub struct Walks {
 impl Logic for Walks {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, bounded, limit, stalled, cover, holes_from, holes_upto, limit_hole, covering, picks_from, picks, picks_none);
+        dff_setup!(self, clock, bounded, limit, stalled, cover, holes_from, holes_upto, hole, picks_from, picks);
         // The SACK begins in front of CACK; the whole of it is there; it begins behind all that was sent.
         self.near.next = !self.gap.val().get_bit(31) & self.gap.val().any();
         self.early.next = self.gap.val().get_bits::<25>(6);
@@ -95,13 +90,10 @@ impl Logic for Walks {
         if self.upto.val() < self.line.val().cack {
             self.holes_upto.d.next = self.line.val().cack;
         }
-        self.limit_hole.d.next = self.line.val().known;
+        self.hole.d.next = self.line.val().known;
         if self.line.val().known < self.line.val().cack {
-            self.limit_hole.d.next = self.line.val().cack;
+            self.hole.d.next = self.line.val().cack;
         }
-        self.hole.next = self.limit_hole.q.val();
-        self.covering.d.next = self.covered.val() > self.line.val().cack;
-        self.covers.next = self.covering.q.val();
         self.picks.d.next = self.ask.val().bitmap;
         self.picks_from.d.next = self.line.val().cack;
         if self.near.val() {
@@ -109,13 +101,12 @@ impl Logic for Walks {
         } else {
             self.picks_from.d.next = self.from.val();
         }
-        self.picks_none.d.next = !self.ask.val().sack | (self.near.val() & self.early.val().any()) | self.late.val();
-        self.picked.next = !self.picks_none.q.val() & self.picks.q.val().any();
         if !self.ask.val().sack | (self.near.val() & self.early.val().any()) | self.late.val() {
             self.picks_from.d.next = self.line.val().sent;
         }
         self.order.a.next = self.line.val().order;
         self.met.next = self.found.val().record;
+        self.plain.next = !(self.met.val().content == content::DATA);
         // The packet that goes out.
         self.packet.next = self.met.val();
         self.packet.next.again = true;
@@ -138,11 +129,11 @@ impl Logic for Walks {
         self.walk.next.age = self.age.val();
         self.walk.next.from = self.line.val().cack;
         self.walk.next.upto = self.line.val().sent;
-        self.after.next = State::Look;
+        self.after.next = State::Hole;
         match self.state.val() {
             State::Open => {
                 self.walk.next.init = true;
-                self.after.next = State::Last;
+                self.after.next = State::Oldest;
             }
             State::Start => {
                 if self.ask.val().kind == loss_ask::ACK {
@@ -196,19 +187,29 @@ impl Logic for Walks {
                     self.walk.next.from = self.own.val();
                     self.walk.next.upto = self.own_step.val();
                 }
+                self.after.next = State::Measure;
+            }
+            State::Mine => {
+                self.walk.next.from = self.line.val().sent;
+                if self.own_in.val() {
+                    self.walk.next.from = self.own.val();
+                    self.walk.next.upto = self.own_step.val();
+                }
                 self.walk.next.arrived = true;
                 self.walk.next.told = bits::<3>(told::OK);
                 if self.ask.val().marked {
                     self.walk.next.told = bits::<3>(told::ECN);
                 }
                 self.walk.next.response = self.ask.val().response | self.ask.val().nothing;
-                self.walk.next.own = true;
-                self.walk.next.remove = self.ask.val().response;
-                self.walk.next.set_sacked = true;
-                self.walk.next.clear_resend = true;
-                self.after.next = State::Measure;
+                if self.plain.val() | self.ask.val().response {
+                    self.walk.next.remove = true;
+                } else {
+                    self.walk.next.set_sacked = true;
+                    self.walk.next.clear_resend = !self.found.val().sacked;
+                }
+                self.after.next = State::Covered;
             }
-            State::Measure => {
+            State::Covered => {
                 self.walk.next.remove = true;
                 self.walk.next.arrived = true;
                 self.walk.next.told = bits::<3>(told::OK);
@@ -274,8 +275,14 @@ impl Logic for Walks {
                 self.walk.next.aged = !self.ask.val().all;
                 self.after.next = State::Count;
             }
-            State::Look => {
-                self.walk.next.peek = true;
+            State::Hole => {
+                self.walk.next.upto = self.hole.q.val();
+                self.walk.next.not_sacked = true;
+                self.walk.next.limit = bits::<3>(ONE);
+                self.after.next = State::Oldest;
+            }
+            State::Oldest => {
+                self.walk.next.limit = bits::<3>(ONE);
                 self.after.next = State::Last;
             }
             _ => {}

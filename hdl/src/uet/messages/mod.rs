@@ -110,10 +110,7 @@ pub struct Messages<const LP: usize, const LM: usize> {
     said: DFF<Bits<6>>,
     left: DFF<Bits<32>>,
     less: Diff<32>,
-    cut: Sum<32>,
-    reach: Sum<32>,
-    /// Bytes up to the end of what the order names.
-    ended: DFF<Bits<32>>,
+    sum: Sum<32>,
     #[init(Constant::new(((1u64 << LM) - 1).to_bits()))]
     last_place: Constant<Bits<PLACE>>,
     #[init(Constant::new(Slot::default()))]
@@ -134,7 +131,7 @@ pub struct Messages<const LP: usize, const LM: usize> {
 impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ask, told, queue, slot, at, plain, said, left, ended);
+        dff_setup!(self, clock, state, ask, told, queue, slot, at, plain, said, left);
         clock!(self, clock, queues, slots, texts, nexts, free);
         self.free.reset.next = self.reset.val();
         self.room.next = self.free.any.val();
@@ -165,13 +162,8 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
         self.free.given.next = self.place.val();
         self.less.a.next = self.text.val().length;
         self.less.b.next = self.slot.q.val().sent;
-        self.cut.a.next = self.slot.q.val().sent;
-        self.cut.b.next = bit_cast::<32, PAYLOAD>(self.mtu.val());
-        self.reach.a.next = self.told.q.val().offset;
-        self.reach.b.next = bit_cast::<32, PAYLOAD>(self.told.q.val().bytes);
-        // Not chosen by the state, which would come behind the carries.
-        self.ended.d.next = self.reach.y.val();
-        self.left.d.next = self.less.y.val();
+        self.sum.a.next = self.told.q.val().offset;
+        self.sum.b.next = bit_cast::<32, PAYLOAD>(self.told.q.val().bytes);
         self.last.next = self.left.q.val() <= bit_cast::<32, PAYLOAD>(self.mtu.val());
         self.id.next = (bit_cast::<16, LIFE>(self.slot.q.val().life) << 10) | bit_cast::<16, PLACE>(self.at.q.val());
         self.mine.next = self.slot.q.val().used & (self.slot.q.val().line == self.ask.q.val().line);
@@ -267,6 +259,7 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
                 self.state.d.next = State::CutLess;
             }
             State::CutLess => {
+                self.left.d.next = self.less.y.val();
                 self.told.d.next.offset = self.slot.q.val().sent;
                 self.told.d.next.id = self.id.val();
                 self.state.d.next = State::CutPut;
@@ -279,7 +272,9 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
                     self.queue.d.next.head = self.nexts.read_data.val();
                     self.queue.d.next.any = !(self.queue.q.val().head == self.queue.q.val().tail);
                 }
-                self.slots.write_data.next.sent = self.cut.y.val();
+                self.sum.a.next = self.slot.q.val().sent;
+                self.sum.b.next = bit_cast::<32, PAYLOAD>(self.mtu.val());
+                self.slots.write_data.next.sent = self.sum.y.val();
                 self.slots.write_data.next.whole = self.last.val();
                 self.slots.write_data.next.outs = self.slot.q.val().outs + 1;
                 self.slots.write_en.next = true;
@@ -290,10 +285,11 @@ impl<const LP: usize, const LM: usize> Logic for Messages<LP, LM> {
             }
             State::LookRead => {
                 self.told.d.next.message = self.text.val();
+                self.left.d.next = self.sum.y.val();
                 self.state.d.next = State::LookSum;
             }
             State::LookSum => {
-                self.told.d.next.last = self.ended.q.val() == self.text.val().length;
+                self.told.d.next.last = self.left.q.val() == self.text.val().length;
                 self.state.d.next = State::Tell;
             }
             State::Scan => {

@@ -7,7 +7,7 @@ use super::oldest::Oldest;
 use super::places::Places;
 use super::start::Start;
 use super::tally::Tally;
-use super::types::{class, pdc_ask, stat, verdict, victim, PdcAsk, PdcLine, PdcTold, Ruling, ID, PEER, PLACES, STAT_BITS};
+use super::types::{class, pdc_ask, stat, verdict, victim, PdcAsk, PdcLine, PdcTold, ID, PLACES, STAT_BITS};
 use crate::bus::{CtxClient, MsgSink, MsgSrc};
 use crate::uet::types::LINE;
 use ferric_abi::uet::codes::NackCode;
@@ -31,8 +31,6 @@ enum State {
     Act,
     Put,
     After,
-    /// Nothing has changed: the line goes back as it was.
-    Calm,
     /// The directory learns of it.
     Enter,
     Entered,
@@ -85,11 +83,6 @@ pub struct Manager<const LP: usize, const LH: usize> {
     /// The PDC is over: its name goes. It takes no more: another one is opened.
     over: DFF<Bit>,
     beside: DFF<Bit>,
-    /// The message before was to this peer, in this mode, and its PDC has this place.
-    known: DFF<Bit>,
-    known_peer: DFF<Bits<PEER>>,
-    known_rod: DFF<Bit>,
-    known_at: DFF<Bits<LINE>>,
     #[init(Constant::new(PdcTold::default()))]
     nothing: Constant<PdcTold>,
     #[init(Constant::new(((1u64 << LP) - 1).to_bits()))]
@@ -98,9 +91,6 @@ pub struct Manager<const LP: usize, const LH: usize> {
     made: Signal<Local, PdcLine>,
     marks: Signal<Local, Bits<STAT_BITS>>,
     seeks: Signal<Local, Bit>,
-    knows: Signal<Local, Bit>,
-    rules: Signal<Local, Ruling>,
-    changes: Signal<Local, Bit>,
     room: Signal<Local, Bit>,
     posts: Signal<Local, Bit>,
     presses: Signal<Local, Bit>,
@@ -119,7 +109,7 @@ pub struct Manager<const LP: usize, const LH: usize> {
 impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, mode, ask, at, line, told, counted, over, beside, known, known_peer, known_rod, known_at);
+        dff_setup!(self, clock, state, mode, ask, at, line, told, counted, over, beside);
         clock!(self, clock, directory, judge, oldest, free, counts, tally, toward, start, effects);
         self.directory.reset.next = self.reset.val();
         self.oldest.reset.next = self.reset.val();
@@ -137,22 +127,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.id_place.next = self.s.data.val().id.get_bits::<LP>(0);
         self.presses.next = self.ask.q.val().kind == pdc_ask::ROOM;
         self.seeks.next = (self.s.data.val().kind == pdc_ask::POST) | ((self.s.data.val().kind == pdc_ask::ARRIVE) & self.s.data.val().syn);
-        self.knows.next = self.known.q.val() & (self.s.data.val().kind == pdc_ask::POST) & (self.s.data.val().peer == self.known_peer.q.val()) & (self.s.data.val().rod == self.known_rod.q.val());
-        // Whatever changes in the directory, nothing is known of it then.
-        if (self.state.q.val() == State::Enter) | (self.state.q.val() == State::Erase) {
-            self.known.d.next = false;
-        }
-        self.rules.next = self.judge.ruling.val();
-        self.changes.next = !(self.mode.q.val() == mode::OWN)
-            | self.rules.val().latch
-            | self.rules.val().closing
-            | self.rules.val().wants
-            | self.rules.val().leaves
-            | self.rules.val().lingers
-            | self.rules.val().over
-            | self.rules.val().free
-            | self.rules.val().work
-            | self.rules.val().beside;
         // The directory: the order's own name, or that of the PDC which is over.
         self.directory.go.next = (self.state.q.val() == State::Seek) | (self.state.q.val() == State::Enter) | (self.state.q.val() == State::Erase);
         self.directory.kind.next = bits::<2>(dir_ask::SEEK);
@@ -179,9 +153,9 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         self.ctx.acq_id.next = bit_cast::<24, LINE>(self.at.q.val());
         self.ctx.acq_tag.next = bits::<4>(0);
         self.ctx.line_ready.next = self.state.q.val() == State::Line;
-        self.ctx.rel_valid.next = (self.state.q.val() == State::Put) | (self.state.q.val() == State::Calm);
+        self.ctx.rel_valid.next = self.state.q.val() == State::Put;
         self.ctx.rel_id.next = bit_cast::<24, LINE>(self.at.q.val());
-        self.ctx.rel_dirty.next = !(self.state.q.val() == State::Calm);
+        self.ctx.rel_dirty.next = true;
         self.ctx.rel_data.next = self.line.q.val();
         self.judge.go.next = self.state.q.val() == State::Judge;
         self.judge.ask.next = self.ask.q.val();
@@ -255,9 +229,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
                 self.mode.d.next = bits::<3>(mode::OWN);
                 if self.s.valid.val() {
                     self.state.d.next = State::Want;
-                    if self.knows.val() {
-                        self.at.d.next = self.known_at.q.val();
-                    } else if self.seeks.val() {
+                    if self.seeks.val() {
                         self.state.d.next = State::Seek;
                     } else if self.s.data.val().kind == pdc_ask::ROOM {
                         self.state.d.next = State::Press;
@@ -274,12 +246,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
             State::Sought => {
                 self.at.d.next = self.directory.found.val();
                 if self.directory.done.val() {
-                    if self.posts.val() {
-                        self.known.d.next = self.directory.found.val().any();
-                        self.known_peer.d.next = self.ask.q.val().peer;
-                        self.known_rod.d.next = self.ask.q.val().rod;
-                        self.known_at.d.next = self.directory.found.val();
-                    }
                     self.state.d.next = State::Want;
                     if !self.directory.found.val().any() {
                         self.mode.d.next = bits::<3>(mode::NEW);
@@ -376,17 +342,7 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
             }
             State::Ruled => {
                 if self.judge.done.val() {
-                    self.state.d.next = State::Calm;
-                    self.marks.next = self.rules.val().stat;
-                    self.told.d.next.verdict = self.rules.val().verdict;
-                    self.told.d.next.code = self.rules.val().code;
-                    self.told.d.next.own = self.rules.val().own;
-                    self.told.d.next.line = self.line.q.val();
-                    if self.changes.val() {
-                        self.marks.next = bits::<STAT_BITS>(0);
-                        self.told.d.next = self.told.q.val();
-                        self.state.d.next = State::Shape;
-                    }
+                    self.state.d.next = State::Shape;
                 }
             }
             State::Shape => {
@@ -420,11 +376,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
             State::Put => {
                 if self.ctx.rel_ready.val() {
                     self.state.d.next = State::After;
-                }
-            }
-            State::Calm => {
-                if self.ctx.rel_ready.val() {
-                    self.state.d.next = State::Tell;
                 }
             }
             State::After => {
@@ -502,7 +453,6 @@ impl<const LP: usize, const LH: usize> Logic for Manager<LP, LH> {
         if self.reset.val() {
             self.state.d.next = State::Want;
             self.mode.d.next = bits::<3>(mode::WIPE);
-            self.known.d.next = false;
             self.at.d.next = bits::<LINE>(0);
             self.told.d.next = self.nothing.val();
             self.counted.d.next = bits::<STAT_BITS>(0);

@@ -7,7 +7,7 @@ pub mod types;
 
 use super::head::builder::Builder;
 use super::head::parser::Parser;
-use super::head::types::{Carried, Note, PdsFields, UetHead, STAT_BITS as HEAD_STATS};
+use super::head::types::{Carried, Note, PdsFields, STAT_BITS as HEAD_STATS};
 use super::pdc::types::{PdcAsk, PdcTold, PLACES, STAT_BITS as PDC_STATS};
 use super::pdc::Pdc;
 use super::receive::Receive;
@@ -16,7 +16,7 @@ use super::types::{LINE, PAYLOAD, SLOT};
 use super::waiting::Waiting;
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
-use crate::stream::{Fence, MsgArb, MsgFifo, MsgFork};
+use crate::stream::{Fence, MsgArb, MsgFork};
 use ferric_abi::uet::codes::{ControlType, PdsType};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -40,13 +40,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
 ];
 
 /// Bits of a count of frames between the halves and the port.
-const LEAVING: usize = 5;
-/// log2 of the acknowledges and refusals that may wait behind requests.
-const REPLIES: usize = 2;
-
-/// log2 of the answers that may wait for the half that sends, while requests pass; bits of a count of those that have been heard and of which nobody has been told.
-const ANSWERS: usize = 3;
-const TOLD: usize = ANSWERS + 1;
+const LEAVING: usize = 4;
 
 /// `L`: log2(K) + 1. `2^LP` - 1 PDCs with `2^LH` chains in their directory, windows of `2^LW` PSNs, `2^LM` - 1 messages, `2^LK` - 1 places for responses; `LR` = `LP` + `LW` - 6, `LA` = `LP` + `LW`, `LO` = `LP` + 6, `LT` = `LP` + 2.
 #[derive(LogicBlock, BlockDefault)]
@@ -147,25 +141,16 @@ pub struct Pds<
     transmit: Transmit<LP, LW, LR, LA, LO, LM, LT>,
     receive: Receive<LP, LW, LR, LK, LT>,
     frames: MsgArb<Outgoing, 2>,
-    replies: MsgFifo<Outgoing, REPLIES>,
     copies: MsgFork<Outgoing>,
     answers: Signal<Local, Bit>,
     requests: Signal<Local, Bit>,
     wish: Signal<Local, Bit>,
     front: Signal<Local, PdsFields>,
     kind: Signal<Local, Bits<5>>,
-    /// Answers wait here for the half that sends, which is busy most of the time; requests behind them go on.
-    answered: MsgFifo<UetHead, ANSWERS>,
-    /// The request at hand has been delivered; a frame is judged, or an answer waits to be.
+    /// The request at hand has been delivered; a frame is judged.
     given: DFF<Bit>,
     judges: Signal<Local, Bit>,
-    /// One that has not waited is judged; one that has, is heard; those of them that `judged` has not told yet.
-    at_once: Signal<Local, Bit>,
-    hears: Signal<Local, Bit>,
-    untold: DFF<Bits<TOLD>>,
     leaving: Fence<LEAVING>,
-    /// The half that sends gives a frame away.
-    sends: Signal<Local, Bit>,
     carried: Signal<Local, Carried>,
     over: DFF<Bit>,
     over_handle: DFF<Bits<16>>,
@@ -189,10 +174,9 @@ impl<
 {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, given, untold, over, over_handle);
-        clock!(self, clock, parser, builder, pdc, halves, waiting, answered, transmit, receive, frames, replies, copies, leaving);
+        dff_setup!(self, clock, given, over, over_handle);
+        clock!(self, clock, parser, builder, pdc, halves, waiting, transmit, receive, frames, copies, leaving);
         self.waiting.reset.next = self.reset.val();
-        self.answered.reset.next = self.reset.val();
         self.leaving.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
         self.builder.reset.next = self.reset.val();
@@ -201,7 +185,6 @@ impl<
         self.transmit.reset.next = self.reset.val();
         self.receive.reset.next = self.reset.val();
         self.frames.reset.next = self.reset.val();
-        self.replies.reset.next = self.reset.val();
         self.copies.reset.next = self.reset.val();
         self.parser.port.next = self.port.val();
         self.builder.port.next = self.port.val();
@@ -269,31 +252,19 @@ impl<
             | (self.kind.val() == PdsType::RudCcReq as u64)
             | (self.kind.val() == PdsType::RodCcReq as u64)
             | ((self.kind.val() == PdsType::Control as u64) & !self.wish.val());
-        self.answered.s.data.next = self.parser.m.data.val();
-        self.answered.s.valid.next = self.parser.m.valid.val() & self.answers.val();
-        MsgSrc::<UetHead>::join(&mut self.answered.m, &mut self.transmit.s_head);
+        self.transmit.s_head.data.next = self.parser.m.data.val();
+        self.transmit.s_head.valid.next = self.parser.m.valid.val() & self.answers.val();
         self.receive.s_head.data.next = self.parser.m.data.val();
         self.receive.s_head.valid.next = self.parser.m.valid.val() & self.requests.val();
         self.parser.m.ready.next = true;
         if self.answers.val() {
-            self.parser.m.ready.next = self.answered.s.ready.val();
+            self.parser.m.ready.next = self.transmit.s_head.ready.val();
         } else if self.requests.val() {
             self.parser.m.ready.next = self.receive.s_head.ready.val();
         }
         // What becomes of frames. A request is delivered in an earlier cycle than it is taken.
         self.judges.next = self.parser.m.valid.val() & self.parser.m.ready.val();
-        // An answer is judged when the other half has heard it; a pulse for each, and never two in one cycle.
-        self.at_once.next = self.judges.val() & !self.answers.val();
-        self.hears.next = self.answered.m.valid.val() & self.answered.m.ready.val();
-        self.judged.next = self.at_once.val() | self.untold.q.val().any();
-        if self.hears.val() & (self.at_once.val() | !self.untold.q.val().any()) {
-            self.untold.d.next = self.untold.q.val() + 1;
-        } else if !self.hears.val() & !self.at_once.val() & self.untold.q.val().any() {
-            self.untold.d.next = self.untold.q.val() - 1;
-        }
-        if self.reset.val() {
-            self.untold.d.next = bits::<TOLD>(0);
-        }
+        self.judged.next = self.judges.val();
         if self.m_deliver.valid.val() & self.m_deliver.ready.val() {
             self.given.d.next = true;
         }
@@ -316,13 +287,7 @@ impl<
         MsgSrc::<PdcTold>::join(&mut self.pdc.m, &mut self.halves.s_told);
         // What goes out.
         MsgSrc::<Outgoing>::join(&mut self.transmit.m_out, &mut self.frames.s[0]);
-        // What targets say waits here: they go on while requests, whose payload takes its time, are in front of it.
-        // They enter while the other half enters none: `leaving` counts one in a cycle.
-        self.sends.next = self.transmit.m_out.valid.val() & self.frames.s[0].ready.val();
-        self.replies.s.data.next = self.receive.m_out.data.val();
-        self.replies.s.valid.next = self.receive.m_out.valid.val() & !self.sends.val();
-        self.receive.m_out.ready.next = self.replies.s.ready.val() & !self.sends.val();
-        MsgSrc::<Outgoing>::join(&mut self.replies.m, &mut self.frames.s[1]);
+        MsgSrc::<Outgoing>::join(&mut self.receive.m_out, &mut self.frames.s[1]);
         MsgSrc::<Outgoing>::join(&mut self.frames.m, &mut self.copies.s);
         self.builder.s.data.next = self.copies.m0.data.val().head;
         self.builder.s.valid.next = self.copies.m0.valid.val();
@@ -338,7 +303,7 @@ impl<
         self.transmit.s_ending.valid.next = self.s_ending[0].valid.val() & self.waiting.swept.val();
         self.s_ending[0].ready.next = self.transmit.s_ending.ready.val() & self.waiting.swept.val();
         MsgSink::<Bits<LINE>>::link(&mut self.s_ending[1], &mut self.receive.s_ending);
-        self.leaving.came.next = self.sends.val() | (self.receive.m_out.valid.val() & self.receive.m_out.ready.val());
+        self.leaving.came.next = (self.transmit.m_out.valid.val() & self.frames.s[0].ready.val()) | (self.receive.m_out.valid.val() & self.frames.s[1].ready.val());
         self.leaving.went.next = self.m_note.valid.val() & self.m_note.ready.val();
         self.leaving.start.next = self.settle.val();
         self.settled.next = self.leaving.passed.val();

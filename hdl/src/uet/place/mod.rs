@@ -14,7 +14,7 @@ use crate::codes::{access, key_status};
 use crate::msg::{MoveOp, MrReq, MrResp, WrDone};
 use crate::prim::sum::Sum;
 use crate::records::PathCtx;
-use crate::stream::{fence::Fence, MsgFifo};
+use crate::stream::{fence::Fence, MsgFifo, MsgSlice};
 use ferric_abi::uet::codes::{ReturnCode, SesOpcode};
 use ferric_abi::wire::{Eth, Ipv4, Ipv6};
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -22,12 +22,11 @@ use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s", &[]),         // there is a place for each packet that semantics may have
-    ("s_key", &[]),     // and for the answer to each piece that was asked for
+    ("s", &[]), // there is a place for each packet that semantics may have
+    ("s_key", &[]),
     ("s_written", &[]), // and for each of its writes
     ("m_key", &["s_key", "m_move"]),
-    ("m_move", &[]),                   // offered before any of its packet's writes is awaited
-    ("s_spent", &["s_key", "m_move"]), // not between the pieces of a packet
+    ("m_move", &[]), // offered before any of its packet's writes is awaited
     ("passed", &["fence", "m_key", "s_key", "m_move", "s_written", "m"]),
 ];
 
@@ -40,11 +39,6 @@ const BEHIND6: u64 = (Eth::BYTES + Ipv6::BYTES) as u64;
 const OK: u64 = ReturnCode::Ok as u64;
 /// Bits of a key that the key unit knows; the others are zero.
 const KEY: usize = 32;
-/// Bits of the number of a frame's first cell.
-pub const CELL: usize = 12;
-/// log2 of the pieces that may be asked for in front of the one that is moved, and of the answers that have a place: theirs, and that of the piece that is noted next.
-const AHEAD: usize = 3;
-const TOLD: usize = AHEAD + 1;
 /// Bits of a count of packets that are begun and not answered.
 const INSIDE: usize = 8;
 
@@ -56,35 +50,11 @@ enum State {
     Judge,
     /// Piece by piece.
     Ask,
-    Note,
-    /// Nothing of it has to be asked for.
-    Skip,
-}
-
-/// What becomes of the pieces, in their order.
-#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
-enum Act {
-    Idle,
+    Asked,
     Move,
     /// Nothing more of the frame is wanted.
     Free,
     Tell,
-    /// A frame of which nothing is placed goes back.
-    Drop,
-}
-
-/// A piece of a packet whose key is asked for; or a packet of which no byte is placed.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Piece {
-    /// That of its packet, if its key is good.
-    pub answer: Finished,
-    pub handle: Bits<CELL>,
-    pub function: Bits<12>,
-    pub off: Bits<14>,
-    pub len: Bits<13>,
-    /// The key unit has been asked; no piece of the packet is behind this one.
-    pub asked: Bit,
-    pub last: Bit,
 }
 
 /// A packet whose writes are awaited.
@@ -109,12 +79,7 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
     pub path: Signal<In, PathCtx>,
     pub m_key: MsgSrc<MrReq>,
     pub s_key: MsgSink<MrResp>,
-    /// To the mover, with nothing in between.
     pub m_move: MsgSrc<MoveOp>,
-    /// Frames that are done with, by their handles.
-    pub s_spent: MsgSink<Bits<CELL>>,
-    /// A piece of a frame is with the mover, and one behind it is not read yet.
-    pub between: Signal<Out, Bit>,
     /// Of each write, in their order.
     pub s_written: MsgSink<WrDone>,
     /// A pulse, and one back when all packets that had been begun by then are in host memory, or will not be.
@@ -123,12 +88,10 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
     packets: MsgFifo<Delivered, LK>,
-    pieces: MsgFifo<Piece, AHEAD>,
-    keys: MsgFifo<MrResp, TOLD>,
+    keys: MsgSlice<MrResp>,
     waiting: MsgFifo<Waiting, LK>,
     written: MsgFifo<WrDone, LD>,
     state: DFF<State>,
-    act: DFF<Act>,
     packet: DFF<Delivered>,
     peer: DFF<PathCtx>,
     /// Where the packet's bytes go: a sum of its own, with nothing chosen behind it.
@@ -136,17 +99,9 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
     va: DFF<Bits<64>>,
     off: DFF<Bits<14>>,
     left: DFF<Bits<PAYLOAD>>,
-    code: DFF<Bits<8>>,
-    // The piece that is moved, where it goes, what is said of its packet, and how many of its pieces were moved.
-    moved: DFF<Piece>,
     iova: DFF<Bits<64>>,
-    verdict: DFF<Bits<8>>,
+    code: DFF<Bits<8>>,
     writes: DFF<Bits<2>>,
-    /// The mover has a piece and not its packet's last; that was so a cycle ago, when the mover has shown its read.
-    open: DFF<Bit>,
-    opened: DFF<Bit>,
-    /// A piece of the packet was refused: those behind it are not moved.
-    spoilt: DFF<Bit>,
     // The oldest packet that waits: writes that have been answered, and whether one has failed
     seen: DFF<Bits<2>>,
     failed: DFF<Bit>,
@@ -168,29 +123,19 @@ pub struct Place<const LE: usize, const LK: usize, const LD: usize> {
     upper: Signal<Local, Bits<32>>,
     whole: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
-    /// The next piece, and what the key unit says of it.
-    next: Signal<Local, Piece>,
-    status: Signal<Local, Bits<3>>,
-    given: Signal<Local, Finished>,
-    said: Signal<Local, Finished>,
-    there: Signal<Local, Bit>,
-    clears: Signal<Local, Bit>,
 }
 
 #[kernel]
 impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, LD> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, state, act, packet, peer, start_at, piece, last, after, remains, va, off, left, moved, iova, code, verdict, writes, open, opened, spoilt, seen, failed, placed, refused
-        );
-        clock!(self, clock, packets, pieces, keys, waiting, written, inside);
+        dff_setup!(self, clock, state, packet, peer, start_at, piece, last, after, remains, va, off, left, iova, code, writes, seen, failed, placed, refused);
+        clock!(self, clock, packets, keys, waiting, written, inside);
         self.inside.reset.next = self.reset.val();
         self.inside.came.next = self.s.valid.val() & self.s.ready.val();
         self.inside.start.next = self.fence.val();
         self.passed.next = self.inside.passed.val();
         self.packets.reset.next = self.reset.val();
-        self.pieces.reset.next = self.reset.val();
         self.keys.reset.next = self.reset.val();
         self.waiting.reset.next = self.reset.val();
         self.written.reset.next = self.reset.val();
@@ -198,6 +143,7 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         MsgSink::<MrResp>::link(&mut self.s_key, &mut self.keys.s);
         MsgSink::<WrDone>::link(&mut self.s_written, &mut self.written.s);
         self.packets.m.ready.next = false;
+        self.keys.m.ready.next = false;
         self.line.next = self.packet.q.val().peer.get_bits::<LE>(0);
         self.ses.next = self.packet.q.val().ses;
         self.key.next = self.ses.val().key;
@@ -221,7 +167,17 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         self.m_key.data.next.chk_len = bit_cast::<32, PAYLOAD>(self.left.q.val());
         self.m_key.data.next.access = bits::<6>(access::REMOTE_WRITE);
         self.m_key.data.next.whole = false;
-        // What is known of a piece when its key is asked for.
+        self.m_move.valid.next = false;
+        self.m_move.data.next.handle = self.handle.val().get_bits::<12>(0);
+        self.m_move.data.next.off = self.off.q.val();
+        self.m_move.data.next.len = self.piece.q.val();
+        self.m_move.data.next.iova = self.iova.q.val();
+        self.m_move.data.next.function = self.peer.q.val().function;
+        self.m_move.data.next.free = self.last.q.val();
+        self.m_move.data.next.direct = false;
+        self.m_move.data.next.data = bits::<64>(0);
+        self.waiting.s.valid.next = false;
+        self.waiting.s.data.next.writes = self.writes.q.val();
         self.answer.next.id = self.packet.q.val().id;
         self.answer.next.psn = self.packet.q.val().psn;
         self.answer.next.bytes = self.packet.q.val().bytes;
@@ -230,15 +186,11 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         self.answer.next.keep = false;
         self.answer.next.code = self.code.q.val();
         self.answer.next.message = self.ses.val().message;
-        self.answer.next.length = self.ses.val().request_length;
-        self.pieces.s.data.next.answer = self.answer.val();
-        self.pieces.s.data.next.handle = self.handle.val().get_bits::<CELL>(0);
-        self.pieces.s.data.next.function = self.peer.q.val().function;
-        self.pieces.s.data.next.off = self.off.q.val();
-        self.pieces.s.data.next.len = self.piece.q.val();
-        self.pieces.s.data.next.asked = self.state.q.val() == State::Note;
-        self.pieces.s.data.next.last = self.last.q.val() | (self.state.q.val() == State::Skip);
-        self.pieces.s.valid.next = (self.state.q.val() == State::Note) | (self.state.q.val() == State::Skip);
+        self.answer.next.length = bits::<32>(0);
+        if self.code.q.val() == OK {
+            self.answer.next.length = self.ses.val().request_length;
+        }
+        self.waiting.s.data.next.answer = self.answer.val();
         match self.state.q.val() {
             State::Idle => {
                 self.packet.d.next = self.packets.m.data.val();
@@ -254,6 +206,7 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
                     self.off.d.next = bit_cast::<14, 8>(self.packet.q.val().pay_off) + BEHIND6;
                 }
                 self.left.d.next = self.packet.q.val().bytes;
+                self.writes.d.next = bits::<2>(0);
                 self.state.d.next = State::Judge;
             }
             State::Judge => {
@@ -262,140 +215,69 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
                 self.code.d.next = bits::<8>(OK);
                 self.state.d.next = State::Ask;
                 if !self.left.q.val().any() {
-                    self.state.d.next = State::Skip;
+                    self.state.d.next = State::Free;
                 }
                 if !(self.ses.val().opcode == SesOpcode::Write as u64) {
                     self.code.d.next = bits::<8>(ReturnCode::UnsupportedOp as u64);
-                    self.state.d.next = State::Skip;
+                    self.state.d.next = State::Free;
                 } else if self.upper.val().any() | !self.path.val().valid {
                     self.code.d.next = bits::<8>(ReturnCode::BadKey as u64);
-                    self.state.d.next = State::Skip;
+                    self.state.d.next = State::Free;
                 }
             }
             State::Ask => {
                 self.m_key.valid.next = true;
                 if self.m_key.ready.val() {
-                    self.state.d.next = State::Note;
+                    self.state.d.next = State::Asked;
                 }
             }
-            // Its length is known now. The next one is asked for before this one's answer is there.
-            State::Note => {
-                if self.pieces.s.ready.val() {
+            State::Asked => {
+                self.keys.m.ready.next = true;
+                self.iova.d.next = self.keys.m.data.val().iova;
+                if self.keys.m.valid.val() {
+                    self.state.d.next = State::Move;
+                    if self.keys.m.data.val().status.any() {
+                        self.state.d.next = State::Free;
+                        self.code.d.next = bits::<8>(ReturnCode::BadKey as u64);
+                    }
+                    if (self.keys.m.data.val().status == key_status::BOUNDS) | (self.keys.m.data.val().status == key_status::PAGE) {
+                        self.code.d.next = bits::<8>(ReturnCode::BadAddress as u64);
+                    } else if self.keys.m.data.val().status == key_status::PERMISSION {
+                        self.code.d.next = bits::<8>(ReturnCode::PermissionViolation as u64);
+                    } else if self.keys.m.data.val().status == key_status::FETCH {
+                        self.code.d.next = bits::<8>(ReturnCode::HostFailed as u64);
+                    }
+                }
+            }
+            State::Move => {
+                self.m_move.valid.next = true;
+                if self.m_move.ready.val() {
+                    self.writes.d.next = self.writes.q.val() + 1;
                     self.va.d.next = self.after.q.val();
                     self.left.d.next = self.remains.q.val();
                     self.off.d.next = self.off.q.val() + bit_cast::<14, 13>(self.piece.q.val());
                     self.state.d.next = State::Ask;
                     if self.last.q.val() {
-                        self.state.d.next = State::Idle;
+                        self.state.d.next = State::Tell;
                     }
                 }
             }
-            State::Skip => {
-                if self.pieces.s.ready.val() {
+            State::Free => {
+                self.m_move.valid.next = true;
+                self.m_move.data.next.len = bits::<13>(0);
+                self.m_move.data.next.free = true;
+                if self.m_move.ready.val() {
+                    self.state.d.next = State::Tell;
+                }
+            }
+            State::Tell => {
+                self.waiting.s.valid.next = true;
+                if self.waiting.s.ready.val() {
                     self.state.d.next = State::Idle;
                 }
             }
             _ => {
                 self.state.d.next = State::Idle;
-            }
-        }
-        // What becomes of each piece.
-        self.next.next = self.pieces.m.data.val();
-        self.given.next = self.next.val().answer;
-        self.status.next = self.keys.m.data.val().status;
-        self.s_spent.ready.next = (self.act.q.val() == Act::Idle) & !self.open.q.val() & !self.spoilt.q.val();
-        self.clears.next = self.s_spent.ready.val() & self.s_spent.valid.val();
-        self.between.next = self.open.q.val() | self.opened.q.val();
-        self.opened.d.next = self.open.q.val();
-        self.there.next = (self.act.q.val() == Act::Idle) & !self.clears.val() & self.pieces.m.valid.val() & (self.keys.m.valid.val() | !self.next.val().asked);
-        self.pieces.m.ready.next = self.there.val();
-        self.keys.m.ready.next = self.there.val() & self.next.val().asked;
-        self.m_move.valid.next = false;
-        self.m_move.data.next.handle = self.moved.q.val().handle;
-        self.m_move.data.next.off = self.moved.q.val().off;
-        self.m_move.data.next.len = self.moved.q.val().len;
-        self.m_move.data.next.iova = self.iova.q.val();
-        self.m_move.data.next.function = self.moved.q.val().function;
-        self.m_move.data.next.free = self.moved.q.val().last;
-        self.m_move.data.next.direct = false;
-        self.m_move.data.next.data = bits::<64>(0);
-        self.waiting.s.valid.next = false;
-        self.waiting.s.data.next.writes = self.writes.q.val();
-        self.said.next = self.moved.q.val().answer;
-        self.said.next.code = self.verdict.q.val();
-        if !(self.verdict.q.val() == OK) {
-            self.said.next.length = bits::<32>(0);
-        }
-        self.waiting.s.data.next.answer = self.said.val();
-        match self.act.q.val() {
-            Act::Idle => {
-                self.moved.d.next = self.next.val();
-                self.iova.d.next = self.keys.m.data.val().iova;
-                if self.clears.val() {
-                    self.moved.d.next.handle = self.s_spent.data.val();
-                    self.moved.d.next.last = true;
-                    self.act.d.next = Act::Drop;
-                }
-                if self.there.val() {
-                    if !self.spoilt.q.val() {
-                        self.verdict.d.next = self.given.val().code;
-                    }
-                    self.act.d.next = Act::Move;
-                    if !self.next.val().asked | self.spoilt.q.val() {
-                        self.act.d.next = Act::Free;
-                    } else if self.status.val().any() {
-                        self.spoilt.d.next = true;
-                        self.act.d.next = Act::Free;
-                        self.verdict.d.next = bits::<8>(ReturnCode::BadKey as u64);
-                        if (self.status.val() == key_status::BOUNDS) | (self.status.val() == key_status::PAGE) {
-                            self.verdict.d.next = bits::<8>(ReturnCode::BadAddress as u64);
-                        } else if self.status.val() == key_status::PERMISSION {
-                            self.verdict.d.next = bits::<8>(ReturnCode::PermissionViolation as u64);
-                        } else if self.status.val() == key_status::FETCH {
-                            self.verdict.d.next = bits::<8>(ReturnCode::HostFailed as u64);
-                        }
-                    }
-                }
-            }
-            Act::Move => {
-                self.m_move.valid.next = true;
-                if self.m_move.ready.val() {
-                    self.writes.d.next = self.writes.q.val() + 1;
-                    self.open.d.next = !self.moved.q.val().last;
-                    self.act.d.next = Act::Idle;
-                    if self.moved.q.val().last {
-                        self.act.d.next = Act::Tell;
-                    }
-                }
-            }
-            // The frame goes back with the last piece that was asked for.
-            Act::Free => {
-                self.m_move.valid.next = self.moved.q.val().last;
-                self.m_move.data.next.len = bits::<13>(0);
-                if !self.moved.q.val().last {
-                    self.act.d.next = Act::Idle;
-                } else if self.m_move.ready.val() {
-                    self.open.d.next = false;
-                    self.act.d.next = Act::Tell;
-                }
-            }
-            Act::Drop => {
-                self.m_move.valid.next = true;
-                self.m_move.data.next.len = bits::<13>(0);
-                if self.m_move.ready.val() {
-                    self.act.d.next = Act::Idle;
-                }
-            }
-            Act::Tell => {
-                self.waiting.s.valid.next = true;
-                if self.waiting.s.ready.val() {
-                    self.writes.d.next = bits::<2>(0);
-                    self.spoilt.d.next = false;
-                    self.act.d.next = Act::Idle;
-                }
-            }
-            _ => {
-                self.act.d.next = Act::Idle;
             }
         }
         // Answers, behind their writes.
@@ -424,10 +306,6 @@ impl<const LE: usize, const LK: usize, const LD: usize> Logic for Place<LE, LK, 
         self.events.x[1].next = self.refused.q.val();
         self.stat.next = self.events.y.val();
         if self.reset.val() {
-            self.writes.d.next = bits::<2>(0);
-            self.spoilt.d.next = false;
-            self.open.d.next = false;
-            self.act.d.next = Act::Idle;
             self.state.d.next = State::Idle;
         }
     }

@@ -42,11 +42,6 @@ pub struct Arrive<const LP: usize> {
     pub reset: Signal<In, Bit>,
     pub now: Signal<In, Bits<32>>,
     pub go: Signal<In, Bit>,
-    /// In front of `go`: the manager is asked, and nobody else; not without `early`.
-    pub ahead: Signal<In, Bit>,
-    /// A request that names its PDC: to ask the manager changes nothing there. And the machine asks the manager no more.
-    pub early: Signal<Out, Bit>,
-    pub settled: Signal<Out, Bit>,
     pub calm: Signal<In, Bit>,
     /// A line may come back, whoever else is still asked.
     pub free: Signal<In, Bit>,
@@ -72,9 +67,6 @@ pub struct Arrive<const LP: usize> {
     pub reply_go: Signal<Out, Bit>,
     pub reply: Signal<Out, Reply>,
     state: DFF<State>,
-    /// The manager has been asked ahead; what it said of this packet.
-    asked: DFF<Bit>,
-    told: DFF<PdcTold>,
     /// When the packet came.
     came_at: DFF<Bits<32>>,
     /// An ACK has gone; the PDC has begun to linger.
@@ -128,20 +120,14 @@ pub struct Arrive<const LP: usize> {
 impl<const LP: usize> Logic for Arrive<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, asked, told, came_at, acked, lingers, cleared, holds);
+        dff_setup!(self, clock, state, came_at, acked, lingers, cleared, holds);
         clock!(self, clock, reader);
         self.pds.next = self.s_head.data.val().pds;
         self.carried.next = self.s_head.data.val().carried;
         self.reader.head.next = self.s_head.data.val();
         self.f.next = self.reader.facts.val();
         self.l.next = self.line.val().line;
-        self.p.next = self.told.q.val();
-        if (self.state.q.val() == State::Judged) | (self.state.q.val() == State::Shut) {
-            self.p.next = self.pdc.val();
-        }
-        self.told.d.next = self.p.val();
-        self.early.next = self.f.val().request & !self.pds.val().syn & (self.state.q.val() == State::Idle);
-        self.settled.next = (self.state.q.val() == State::Ruled) | (self.state.q.val() == State::Found) | (self.state.q.val() == State::Deliver) | (self.state.q.val() == State::Put);
+        self.p.next = self.pdc.val();
         self.pl.next = self.p.val().line;
         self.w.next = self.window.val();
         self.own_place.next = self.pl.val().id.get_bits::<LP>(0);
@@ -237,13 +223,8 @@ impl<const LP: usize> Logic for Arrive<LP> {
                 self.cleared.d.next = false;
                 // Who names a PDC by its id names the place of its line.
                 self.line_ask.next.at = bit_cast::<LINE, LP>(self.named_place.val());
-                if self.ahead.val() {
-                    self.pdc_go.next = true;
-                    self.asked.d.next = true;
-                }
                 if self.go.val() {
-                    self.pdc_go.next = !self.asked.q.val();
-                    self.asked.d.next = false;
+                    self.pdc_go.next = true;
                     self.line_go.next = !self.pds.val().syn;
                     self.state.d.next = State::Judged;
                 }
@@ -264,10 +245,6 @@ impl<const LP: usize> Logic for Arrive<LP> {
                     } else {
                         self.line_go.next = self.pds.val().syn;
                         self.state.d.next = State::Placed;
-                        // Nothing has to be opened or cleared.
-                        if !self.pds.val().syn & !(self.f.val().clears & self.l.val().holds) {
-                            self.state.d.next = State::Arrive;
-                        }
                     }
                 }
             }
@@ -430,9 +407,6 @@ impl<const LP: usize> Logic for Arrive<LP> {
         self.s_head.ready.next = self.over.val();
         if self.over.val() | self.reset.val() {
             self.state.d.next = State::Idle;
-        }
-        if self.reset.val() {
-            self.asked.d.next = false;
         }
     }
 }

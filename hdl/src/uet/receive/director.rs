@@ -70,16 +70,12 @@ pub struct Director<const LP: usize> {
     reply: Call<Reply, Bit, 3>,
     state: DFF<State>,
     what: DFF<Bits<2>>,
-    /// The manager is asked, or was, for the event that is next.
-    ahead: DFF<Bit>,
     /// Nobody is being asked; none of those that an answer asks.
     calm: Signal<Local, Bit>,
     inner: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
     /// Neither the manager nor a line is asked: the next event begins with these, and waits for the others of the one before then.
     ready: Signal<Local, Bit>,
-    /// It may be asked for the next one.
-    looks: Signal<Local, Bit>,
     /// A timer is over, or a PDC may have to end.
     fires: Signal<Local, Bit>,
 }
@@ -88,11 +84,11 @@ pub struct Director<const LP: usize> {
 impl<const LP: usize> Logic for Director<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, what, ahead);
+        dff_setup!(self, clock, state, what);
         clock!(self, clock, arrive, finish, expire, answer, lines, line, pdc, window, ack, kept, reply);
         self.inner.next = !self.window.busy.val() & !self.ack.busy.val();
-        self.calm.next = self.inner.val() & !self.line.busy.val() & (!self.pdc.busy.val() | self.ahead.q.val()) & !self.kept.busy.val() & !self.reply.busy.val();
-        self.ready.next = !self.line.busy.val() & (!self.pdc.busy.val() | self.ahead.q.val());
+        self.calm.next = self.inner.val() & !self.line.busy.val() & !self.pdc.busy.val() & !self.kept.busy.val() & !self.reply.busy.val();
+        self.ready.next = !self.line.busy.val() & !self.pdc.busy.val();
         self.over.next = self.arrive.over.val() | self.finish.over.val() | self.expire.over.val();
         self.arrive.reset.next = self.reset.val();
         self.finish.reset.next = self.reset.val();
@@ -205,24 +201,13 @@ impl<const LP: usize> Logic for Director<LP> {
         self.arrive.go.next = false;
         self.finish.go.next = false;
         self.expire.go.next = false;
-        // While one event is looked up no more, the manager looks up whose the next one is: a request while an answer of semantics is heard, and the other way round.
-        self.looks.next = (self.state.q.val() == State::Work) & !self.ahead.q.val() & !self.pdc.busy.val();
-        self.finish.ahead.next = self.looks.val() & self.arrive.settled.val() & self.s_done.valid.val();
-        self.arrive.ahead.next = self.looks.val() & self.finish.settled.val() & self.s_head.valid.val() & self.arrive.early.val() & !self.fires.val();
-        if self.finish.ahead.val() | self.arrive.ahead.val() {
-            self.ahead.d.next = true;
-        }
         if self.state.q.val() == State::Work {
             if self.over.val() {
                 self.state.d.next = State::Choose;
             }
         } else if self.ready.val() {
-            // The one that is looked up already, else the first from `what` on.
-            self.ahead.d.next = false;
-            if self.ahead.q.val() {
-                self.finish.go.next = self.what.q.val() == what::DONE;
-                self.arrive.go.next = !(self.what.q.val() == what::DONE);
-            } else if self.what.q.val() == what::HEAD {
+            // The first from `what` on.
+            if self.what.q.val() == what::HEAD {
                 self.arrive.go.next = self.s_head.valid.val();
                 self.finish.go.next = self.s_done.valid.val() & !self.s_head.valid.val();
                 self.expire.go.next = self.fires.val() & !self.s_head.valid.val() & !self.s_done.valid.val();
@@ -248,7 +233,6 @@ impl<const LP: usize> Logic for Director<LP> {
             }
         }
         if self.reset.val() {
-            self.ahead.d.next = false;
             self.what.d.next = bits::<2>(what::HEAD);
             self.state.d.next = State::Choose;
         }

@@ -26,9 +26,6 @@ pub struct Finish<const LP: usize> {
     pub reset: Signal<In, Bit>,
     pub now: Signal<In, Bits<32>>,
     pub go: Signal<In, Bit>,
-    /// In front of `go`: the manager is asked, and nobody else. And the machine asks the manager no more.
-    pub ahead: Signal<In, Bit>,
-    pub settled: Signal<Out, Bit>,
     pub calm: Signal<In, Bit>,
     /// A line may come back, whoever else is still asked.
     pub free: Signal<In, Bit>,
@@ -51,9 +48,6 @@ pub struct Finish<const LP: usize> {
     pub reply_go: Signal<Out, Bit>,
     pub reply: Signal<Out, Reply>,
     state: DFF<State>,
-    /// The manager has been asked ahead; what it said of this packet.
-    asked: DFF<Bit>,
-    told: DFF<PdcTold>,
     #[init(Constant::new(LineAsk::default()))]
     no_line: Constant<LineAsk>,
     #[init(Constant::new(PdcAsk::default()))]
@@ -86,15 +80,10 @@ pub struct Finish<const LP: usize> {
 impl<const LP: usize> Logic for Finish<LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, asked, told);
+        dff_setup!(self, clock, state);
         self.fin.next = self.s_done.data.val();
         self.came.next = self.fin.val().came;
-        self.p.next = self.told.q.val();
-        if self.state.q.val() == State::Looked {
-            self.p.next = self.pdc.val();
-        }
-        self.told.d.next = self.p.val();
-        self.settled.next = (self.state.q.val() == State::Finished) | (self.state.q.val() == State::Weighed) | (self.state.q.val() == State::Put);
+        self.p.next = self.pdc.val();
         self.pl.next = self.p.val().line;
         self.a.next = self.ack.val();
         self.place.next = self.fin.val().id.get_bits::<LP>(0);
@@ -164,13 +153,8 @@ impl<const LP: usize> Logic for Finish<LP> {
 
         match self.state.q.val() {
             State::Idle => {
-                if self.ahead.val() {
-                    self.pdc_go.next = true;
-                    self.asked.d.next = true;
-                }
                 if self.go.val() {
-                    self.pdc_go.next = !self.asked.q.val();
-                    self.asked.d.next = false;
+                    self.pdc_go.next = true;
                     self.line_go.next = true;
                     self.state.d.next = State::Looked;
                 }
@@ -237,9 +221,6 @@ impl<const LP: usize> Logic for Finish<LP> {
         self.s_done.ready.next = self.over.val();
         if self.over.val() | self.reset.val() {
             self.state.d.next = State::Idle;
-        }
-        if self.reset.val() {
-            self.asked.d.next = false;
         }
     }
 }

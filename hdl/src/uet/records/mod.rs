@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::types::{content, told, Answered, Tell, TxFound, TxRecord, TxWalk, COUNT, LINE, SLOT};
+use super::types::{told, Answered, Tell, TxFound, TxRecord, TxWalk, COUNT, LINE, SLOT};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::arb::{FirstSet, OneHotToBin};
 use crate::prim::ram::Ram;
@@ -30,6 +30,7 @@ enum State {
     Put,
     Choose,
     Next,
+    Read,
     Have,
     Order,
     Test,
@@ -85,11 +86,6 @@ pub struct Records<const LP: usize, const LW: usize, const LR: usize, const LA: 
     late: DFF<Bits<32>>,
     newer: DFF<Bit>,
     due: DFF<Bit>,
-    /// A row, and so the counts, are not as they were.
-    changed: DFF<Bit>,
-    /// What is done to the packet at hand, a cycle behind its record.
-    removes: DFF<Bit>,
-    unsends: DFF<Bit>,
     visited: DFF<Bits<3>>,
     found: DFF<TxFound>,
     sweep: DFF<Bits<SLOT>>,
@@ -123,17 +119,6 @@ pub struct Records<const LP: usize, const LW: usize, const LR: usize, const LA: 
     cell_number: Signal<Local, Bits<32>>,
     cell_at: Signal<Local, Bits<LA>>,
     order_at: Signal<Local, Bits<LO>>,
-    came: Signal<Local, TxRecord>,
-    came_at: Signal<Local, Bits<LO>>,
-    looked: Signal<Local, Bits<26>>,
-    looked_line: Signal<Local, Bits<LINE>>,
-    read_number: Signal<Local, Bits<26>>,
-    read_at: Signal<Local, Bits<LR>>,
-    next_number: Signal<Local, Bits<32>>,
-    next_cell: Signal<Local, Bits<32>>,
-    next_at: Signal<Local, Bits<LA>>,
-    had: Signal<Local, Bits<64>>,
-    ends: Signal<Local, Bit>,
     from_row: Signal<Local, Bits<26>>,
     last_row: Signal<Local, Bits<26>>,
     second_row: Signal<Local, Bits<26>>,
@@ -153,6 +138,7 @@ pub struct Records<const LP: usize, const LW: usize, const LR: usize, const LA: 
     is_out: Signal<Local, Bits<64>>,
     acts: Signal<Local, Bit>,
     drops_sacked: Signal<Local, Bit>,
+    drops_resend: Signal<Local, Bit>,
     drops_wait: Signal<Local, Bit>,
     unsacked: Signal<Local, Bits<64>>,
     by_resend: Signal<Local, Bits<64>>,
@@ -165,7 +151,7 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, walk, count, row, number, mask, left, only, place, record, late, newer, due, visited, found, sweep);
-        dff_setup!(self, clock, tell, tell_valid, answer, answer_valid, changed, removes, unsends);
+        dff_setup!(self, clock, tell, tell_valid, answer, answer_valid);
         clock!(self, clock, rows, cells, orders, counts);
         self.s.ready.next = false;
         self.m.valid.next = false;
@@ -188,35 +174,18 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         // Where things are.
         self.row_number.next = self.number.q.val() & self.rows_mask.val();
         self.row_at.next = (bit_cast::<LR, LINE>(self.walk.q.val().line) << self.lg_rows.val()) | bit_cast::<LR, 26>(self.row_number.val());
-        // The first row is read while the order is taken.
-        self.looked.next = self.number.q.val();
-        self.looked_line.next = self.walk.q.val().line;
-        if self.state.q.val() == State::Idle {
-            self.looked.next = self.s.data.val().from.get_bits::<26>(6);
-            self.looked_line.next = self.s.data.val().line;
-        }
-        self.read_number.next = self.looked.val() & self.rows_mask.val();
-        self.read_at.next = (bit_cast::<LR, LINE>(self.looked_line.val()) << self.lg_rows.val()) | bit_cast::<LR, 26>(self.read_number.val());
-        self.rows.read_addr.next = self.read_at.val();
+        self.rows.read_addr.next = self.row_at.val();
         self.rows.write_addr.next = self.row_at.val();
         self.rows.write_data.next = self.row.q.val();
         self.rows.write_en.next = false;
         self.cell_number.next = self.place.q.val() & self.cells_mask.val();
         self.cell_at.next = (bit_cast::<LA, LINE>(self.walk.q.val().line) << self.lw.val()) | bit_cast::<LA, 32>(self.cell_number.val());
-        // The packet that is next is read while it is chosen, its path's order while it comes.
-        self.first.x.next = self.left.q.val();
-        self.bin.x.next = self.first.y.val();
-        self.next_number.next = bit_cast::<32, 6>(self.bin.y.val()) | (bit_cast::<32, 26>(self.number.q.val()) << 6);
-        self.next_cell.next = self.next_number.val() & self.cells_mask.val();
-        self.next_at.next = (bit_cast::<LA, LINE>(self.walk.q.val().line) << self.lw.val()) | bit_cast::<LA, 32>(self.next_cell.val());
-        self.cells.read_addr.next = self.next_at.val();
-        self.came.next = self.cells.read_data.val();
-        self.came_at.next = (bit_cast::<LO, LINE>(self.walk.q.val().line) << self.lg_slots.val()) | bit_cast::<LO, SLOT>(self.came.val().slot);
+        self.cells.read_addr.next = self.cell_at.val();
         self.cells.write_addr.next = self.cell_at.val();
         self.cells.write_data.next = self.walk.q.val().record;
         self.cells.write_en.next = false;
         self.order_at.next = (bit_cast::<LO, LINE>(self.walk.q.val().line) << self.lg_slots.val()) | bit_cast::<LO, SLOT>(self.record.q.val().slot);
-        self.orders.read_addr.next = self.came_at.val();
+        self.orders.read_addr.next = self.order_at.val();
         self.orders.write_addr.next = self.order_at.val();
         self.orders.write_data.next = self.record.q.val().order;
         self.orders.write_en.next = false;
@@ -247,10 +216,10 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         if self.number.q.val() == self.upto_row.val() {
             self.high.next = !(self.ones.val() << self.upto_bit.val());
         }
+        self.first.x.next = self.left.q.val();
+        self.bin.x.next = self.first.y.val();
         self.less.a.next = self.walk.q.val().now;
         self.less.b.next = self.record.q.val().time;
-        // Not chosen by the state, which would come behind the carries.
-        self.late.d.next = self.less.y.val();
         self.behind.a.next = self.place.q.val();
         self.following.a.next = self.number.q.val();
         self.is_sacked.next = self.row.q.val().sacked & self.only.q.val();
@@ -259,11 +228,9 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
         self.empty.next = self.walk.q.val().from == self.walk.q.val().upto;
         self.is_out.next = self.row.q.val().out & self.only.q.val();
         self.acts.next = (!self.walk.q.val().overtaken | self.newer.q.val()) & (!self.walk.q.val().aged | self.due.q.val());
-        self.removes.d.next = self.walk.q.val().remove | (self.walk.q.val().own & !(self.record.q.val().content == content::DATA));
-        self.unsends.d.next = self.walk.q.val().clear_resend & !(self.walk.q.val().own & self.is_sacked.val().any());
-        self.drops_sacked.next = self.walk.q.val().clear_sacked | self.removes.q.val();
-        self.drops_wait.next = self.walk.q.val().clear_wait | self.removes.q.val();
-        self.had.next = self.first.y.val() & self.row.q.val().sacked;
+        self.drops_sacked.next = self.walk.q.val().clear_sacked | self.walk.q.val().remove;
+        self.drops_resend.next = self.walk.q.val().clear_resend | self.walk.q.val().remove;
+        self.drops_wait.next = self.walk.q.val().clear_wait | self.walk.q.val().remove;
         if self.walk.q.val().not_sacked {
             self.unsacked.next = !self.row.q.val().sacked;
         } else {
@@ -282,16 +249,7 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
             self.by_wait.next = self.row.q.val().wait;
         }
         self.kept.next = self.unsacked.val() & self.by_resend.val() & self.by_wait.val();
-        if (self.state.q.val() == State::Load) | (self.state.q.val() == State::RowRead) {
-            self.row.d.next = self.rows.read_data.val();
-            self.mask.d.next = self.low.val() & self.high.val();
-            if self.walk.q.val().picks {
-                self.mask.d.next = self.low.val() & self.high.val() & self.wanted.val();
-            }
-            self.only.d.next = bits::<64>(ONE) << self.from_bit.val();
-        }
         self.enough.next = self.walk.q.val().limit.any() & (self.visited.q.val() == self.walk.q.val().limit);
-        self.ends.next = self.enough.val() | (self.number.q.val() == self.last_row.val());
         match self.state.q.val() {
             State::Idle => {
                 self.s.ready.next = true;
@@ -302,9 +260,7 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                 self.sweep.d.next = bits::<SLOT>(0);
                 self.record.d.next.slot = bits::<SLOT>(0);
                 self.record.d.next.order = bits::<32>(0);
-                self.changed.d.next = false;
                 self.found.d.next.found = false;
-                self.found.d.next.sacked = true;
                 self.found.d.next.done = bits::<COUNT>(0);
                 self.found.d.next.last = bits::<32>(0);
                 if self.s.valid.val() {
@@ -334,10 +290,8 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
             }
             State::Load => {
                 self.count.d.next = self.counts.read_data.val();
-                self.state.d.next = State::Choose;
-                if self.walk.q.val().put {
-                    self.state.d.next = State::Put;
-                } else if self.empty.val() {
+                self.state.d.next = State::Row;
+                if self.empty.val() & !self.walk.q.val().put {
                     self.state.d.next = State::Tell;
                 }
             }
@@ -346,7 +300,16 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                 self.state.d.next = State::RowRead;
             }
             State::RowRead => {
+                self.row.d.next = self.rows.read_data.val();
+                self.mask.d.next = self.low.val() & self.high.val();
+                if self.walk.q.val().picks {
+                    self.mask.d.next = self.low.val() & self.high.val() & self.wanted.val();
+                }
+                self.only.d.next = bits::<64>(ONE) << self.from_bit.val();
                 self.state.d.next = State::Choose;
+                if self.walk.q.val().put {
+                    self.state.d.next = State::Put;
+                }
             }
             State::Put => {
                 self.cells.write_en.next = true;
@@ -368,39 +331,25 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
             State::Next => {
                 self.only.d.next = self.first.y.val();
                 self.left.d.next = self.left.q.val() & !self.first.y.val();
-                self.place.d.next = self.next_number.val();
-                self.state.d.next = State::Have;
+                self.place.d.next = bit_cast::<32, 6>(self.bin.y.val()) | (bit_cast::<32, 26>(self.number.q.val()) << 6);
+                self.state.d.next = State::Read;
                 if self.enough.val() | !self.left.q.val().any() {
                     self.state.d.next = State::PutRow;
-                    if self.ends.val() & !self.changed.q.val() {
-                        self.state.d.next = State::Tell;
-                    }
-                } else if self.walk.q.val().peek {
-                    self.found.d.next.found = true;
-                    if !self.found.q.val().found {
-                        self.found.d.next.place = self.next_number.val();
-                    }
-                    self.found.d.next.last = self.next_number.val();
-                    self.found.d.next.sacked = self.had.val().any();
-                    self.left.d.next = self.left.q.val() & !self.row.q.val().sacked;
-                    self.state.d.next = State::Next;
-                    if !self.had.val().any() {
-                        self.state.d.next = State::Tell;
-                    }
                 }
+            }
+            State::Read => {
+                self.state.d.next = State::Have;
             }
             State::Have => {
                 self.record.d.next = self.cells.read_data.val();
                 self.state.d.next = State::Order;
             }
             State::Order => {
-                self.newer.d.next = self.orders.read_data.val() > self.record.q.val().order;
-                self.state.d.next = State::Act;
-                if self.walk.q.val().aged {
-                    self.state.d.next = State::Test;
-                }
+                self.late.d.next = self.less.y.val();
+                self.state.d.next = State::Test;
             }
             State::Test => {
+                self.newer.d.next = self.orders.read_data.val() > self.record.q.val().order;
                 self.due.d.next = self.late.q.val() >= self.walk.q.val().age;
                 self.state.d.next = State::Act;
             }
@@ -415,7 +364,6 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                         self.found.d.next.sacked = self.is_sacked.val().any();
                     }
                     if self.acts.val() {
-                        self.changed.d.next = true;
                         self.found.d.next.done = self.found.q.val().done + 1;
                         self.orders.write_en.next = self.walk.q.val().arrived & !self.newer.q.val();
                         self.tell.d.next.line = self.walk.q.val().line;
@@ -428,7 +376,7 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                         self.answer.d.next.offset = self.record.q.val().offset;
                         self.answer.d.next.bytes = self.record.q.val().bytes;
                         self.answer.d.next.response = self.walk.q.val().response;
-                        self.answer_valid.d.next = self.removes.q.val();
+                        self.answer_valid.d.next = self.walk.q.val().remove;
                         if self.walk.q.val().set_sacked {
                             self.row.d.next.sacked = self.row.q.val().sacked | self.only.q.val();
                         }
@@ -441,7 +389,7 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                                 self.count.d.next.resends = self.count.q.val().resends + 1;
                             }
                         }
-                        if self.unsends.q.val() | self.removes.q.val() {
+                        if self.drops_resend.val() {
                             self.row.d.next.resend = self.row.q.val().resend & !self.only.q.val();
                             if self.is_resend.val().any() {
                                 self.count.d.next.resends = self.count.q.val().resends - 1;
@@ -459,7 +407,7 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
                                 self.count.d.next.waits = self.count.q.val().waits - 1;
                             }
                         }
-                        if self.removes.q.val() {
+                        if self.walk.q.val().remove {
                             self.row.d.next.out = self.row.q.val().out & !self.only.q.val();
                             self.count.d.next.outs = self.count.q.val().outs - 1;
                         }
@@ -469,11 +417,10 @@ impl<const LP: usize, const LW: usize, const LR: usize, const LA: usize, const L
             }
             State::PutRow => {
                 self.rows.write_en.next = true;
-                self.counts.write_en.next = true;
                 self.number.d.next = self.following.y.val();
                 self.state.d.next = State::Row;
-                if self.walk.q.val().put | self.ends.val() {
-                    self.state.d.next = State::Tell;
+                if self.enough.val() | self.walk.q.val().put | (self.number.q.val() == self.last_row.val()) {
+                    self.state.d.next = State::Store;
                 }
             }
             State::Store => {

@@ -87,8 +87,6 @@ pub struct Hear<const LP: usize> {
     refusal: Signal<Local, Bits<8>>,
     /// Nothing is to be sent that would bring the clear.
     still: Signal<Local, Bit>,
-    /// The manager has nothing to say of the ACK but that it is one.
-    plain: Signal<Local, Bit>,
     clear: Signal<Local, Bit>,
     p: Signal<Local, PdcTold>,
     pl: Signal<Local, PdcLine>,
@@ -113,7 +111,6 @@ impl<const LP: usize> Logic for Hear<LP> {
         self.control.next = self.pds.val().kind == PdsType::Control as u64;
         self.ack.next = !(self.pds.val().kind == PdsType::Nack as u64) & !self.control.val();
         self.still.next = !self.loss.val().resends.any() & !(self.l.val().queued & self.loss.val().room) & (self.pl.val().stage == stage::OPEN);
-        self.plain.next = self.loss.val().ok & (self.pl.val().stage == stage::OPEN) & !(self.pds.val().req == AckRequest::Close as u64);
         self.answered.next = (self.ses.val().form == NextHeader::Response as u64) | (self.ses.val().form == NextHeader::ResponseData as u64);
         self.nothing_new.next = self.ses.val().code == ReturnCode::Null as u64;
         self.code.next = self.ses.val().code;
@@ -222,8 +219,7 @@ impl<const LP: usize> Logic for Hear<LP> {
                 self.pdc_ask.next.empty = !self.loss.val().outs.any();
                 self.pdc_ask.next.wants = self.pds.val().req == AckRequest::Close as u64;
                 if self.calm.val() & self.quiet.val() {
-                    // To the manager a possible ACK of a PDC that is open and is not to close is what it was when it was looked up.
-                    self.pdc_go.next = !self.plain.val();
+                    self.pdc_go.next = true;
                     self.state.d.next = State::AckRuled;
                 }
             }

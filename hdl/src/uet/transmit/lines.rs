@@ -69,13 +69,6 @@ pub struct Lines<const LP: usize> {
     told: Signal<Local, LossTold>,
     new_too: Signal<Local, Bit>,
     number: Signal<Local, Bits<24>>,
-    /// What is still to be done behind a state: the first of them that is.
-    stalls: Signal<Local, Bit>,
-    behind_idle: Signal<Local, State>,
-    behind_retry: Signal<Local, State>,
-    behind_stall: Signal<Local, State>,
-    behind_rto: Signal<Local, State>,
-    behind_all: Signal<Local, State>,
     from: Signal<Local, Bits<LINE>>,
 }
 
@@ -120,27 +113,6 @@ impl<const LP: usize> Logic for Lines<LP> {
         self.m_timer.data.next.kind = false;
         self.m_timer.data.next.ticks = self.timing.timeout.val();
         self.number.next = bits::<24>(timer::RTO);
-        self.behind_all.next = State::Put;
-        if self.new_too.val() & !self.l.val().listed_new {
-            self.behind_all.next = State::ListNew;
-        }
-        self.behind_idle.next = self.behind_all.val();
-        if self.timing.again.val() & !self.l.val().listed_again {
-            self.behind_idle.next = State::ListAgain;
-        }
-        self.behind_retry.next = self.behind_idle.val();
-        if self.timing.rests.val() & !self.l.val().idle_on {
-            self.behind_retry.next = State::ArmIdle;
-        }
-        self.behind_stall.next = self.behind_retry.val();
-        if self.a.val().waits & !self.l.val().retry_on {
-            self.behind_stall.next = State::ArmRetry;
-        }
-        self.stalls.next = !(self.timing.stalled.val() == self.l.val().stall_on);
-        self.behind_rto.next = self.behind_stall.val();
-        if self.stalls.val() {
-            self.behind_rto.next = State::ArmStall;
-        }
 
         match self.state.q.val() {
             State::Wipe => {
@@ -196,10 +168,7 @@ impl<const LP: usize> Logic for Lines<LP> {
                 if self.a.val().ends {
                     self.state.d.next = State::Over;
                 } else if self.a.val().follows {
-                    self.state.d.next = self.behind_stall.val();
-                    if self.stall_again.q.val() {
-                        self.state.d.next = self.behind_rto.val();
-                    }
+                    self.state.d.next = State::ArmStall;
                     if self.a.val().arms {
                         self.state.d.next = State::ArmRto;
                     }
@@ -210,48 +179,65 @@ impl<const LP: usize> Logic for Lines<LP> {
                 self.line.d.next.rto_at = self.timing.until.val();
                 self.m_timer.valid.next = self.l.val().outs;
                 if self.m_timer.ready.val() | !self.l.val().outs {
-                    self.state.d.next = self.behind_rto.val();
+                    self.stall_again.d.next = true;
+                    self.state.d.next = State::ArmStall;
                 }
             }
             State::ArmStall => {
                 self.number.next = bits::<24>(timer::STALL);
                 self.m_timer.data.next.ticks = self.stall.q.val();
-                self.m_timer.valid.next = self.timing.stalled.val();
-                if self.m_timer.ready.val() | !self.timing.stalled.val() {
+                self.state.d.next = State::ArmRetry;
+                if self.stall_again.q.val() {
+                    self.m_timer.valid.next = self.timing.stalled.val() & !self.l.val().stall_on;
                     self.line.d.next.stall_on = self.timing.stalled.val();
-                    self.state.d.next = self.behind_stall.val();
+                    if self.timing.stalled.val() & !self.l.val().stall_on & !self.m_timer.ready.val() {
+                        self.line.d.next.stall_on = false;
+                        self.state.d.next = State::ArmStall;
+                    }
                 }
             }
             State::ArmRetry => {
                 self.number.next = bits::<24>(timer::RETRY);
                 self.m_timer.data.next.ticks = self.nack_wait.val();
-                self.m_timer.valid.next = true;
-                if self.m_timer.ready.val() {
-                    self.line.d.next.retry_on = true;
-                    self.state.d.next = self.behind_retry.val();
+                self.m_timer.valid.next = self.a.val().waits & !self.l.val().retry_on;
+                self.state.d.next = State::ArmIdle;
+                if self.a.val().waits & !self.l.val().retry_on {
+                    self.line.d.next.retry_on = self.m_timer.ready.val();
+                    if !self.m_timer.ready.val() {
+                        self.state.d.next = State::ArmRetry;
+                    }
                 }
             }
             State::ArmIdle => {
                 self.number.next = bits::<24>(timer::LIFE);
                 self.m_timer.data.next.ticks = self.idle.val();
-                self.m_timer.valid.next = true;
-                if self.m_timer.ready.val() {
-                    self.line.d.next.idle_on = true;
-                    self.state.d.next = self.behind_idle.val();
+                self.m_timer.valid.next = self.timing.rests.val() & !self.l.val().idle_on;
+                self.state.d.next = State::ListAgain;
+                if self.timing.rests.val() & !self.l.val().idle_on {
+                    self.line.d.next.idle_on = self.m_timer.ready.val();
+                    if !self.m_timer.ready.val() {
+                        self.state.d.next = State::ArmIdle;
+                    }
                 }
             }
             State::ListAgain => {
-                self.m_list.valid.next = true;
-                if self.m_list.ready.val() {
-                    self.line.d.next.listed_again = true;
-                    self.state.d.next = self.behind_all.val();
+                self.m_list.valid.next = self.timing.again.val() & !self.l.val().listed_again;
+                self.state.d.next = State::ListNew;
+                if self.timing.again.val() & !self.l.val().listed_again {
+                    self.line.d.next.listed_again = self.m_list.ready.val();
+                    if !self.m_list.ready.val() {
+                        self.state.d.next = State::ListAgain;
+                    }
                 }
             }
             State::ListNew => {
-                self.m_list.valid.next = true;
-                if self.m_list.ready.val() {
-                    self.line.d.next.listed_new = true;
-                    self.state.d.next = State::Put;
+                self.m_list.valid.next = self.new_too.val() & !self.l.val().listed_new;
+                self.state.d.next = State::Put;
+                if self.new_too.val() & !self.l.val().listed_new {
+                    self.line.d.next.listed_new = self.m_list.ready.val();
+                    if !self.m_list.ready.val() {
+                        self.state.d.next = State::ListNew;
+                    }
                 }
             }
             // The PDC has ended, and its place rests.

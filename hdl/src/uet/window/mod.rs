@@ -333,12 +333,8 @@ impl<const LP: usize, const LW: usize, const LR: usize> Logic for Window<LP, LW,
                         if self.behind_it.val() > self.span.val() {
                             self.line.d.next.span = self.behind_it.val();
                         }
-                        // CACK goes on from the packet itself, or not at all: what it stands at is not done, or kept.
                         self.at.d.next = self.line.q.val().base;
-                        self.row.d.next = self.new_row.val();
-                        if self.facts.q.val().first {
-                            self.state.d.next = State::WalkShift;
-                        }
+                        self.state.d.next = State::Walk;
                     }
                 } else if self.ask.q.val().kind == rx_ask::REFUSE {
                     if self.ok.val() {

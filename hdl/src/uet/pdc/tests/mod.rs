@@ -26,7 +26,7 @@ fn config() -> Config {
         life_bits: 16 - LP as u32,
         places: 13,
         share: 9,
-        peer_share: 3,
+        peer_share: 4,
         peer_initiators: 3,
         low: 2,
         mtu: 100,

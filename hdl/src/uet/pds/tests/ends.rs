@@ -224,8 +224,6 @@ fn an_idle_event_on_its_way_ends_no_rest() {
 struct Two {
     cards: [Card; 2],
     now: u64,
-    /// What comes to the first is lost: its intake knows nobody.
-    deaf: bool,
     /// When it comes, to whom.
     flying: std::collections::VecDeque<(u64, usize, Vec<u8>)>,
 }
@@ -240,7 +238,7 @@ impl Two {
             card.slow = 6;
             card
         });
-        Self { cards, now: 0, deaf: false, flying: Default::default() }
+        Self { cards, now: 0, flying: Default::default() }
     }
 
     fn send(&mut self, from: usize, frames: Vec<Vec<u8>>) {
@@ -255,9 +253,7 @@ impl Two {
             self.now += 1;
             while self.flying.front().is_some_and(|(at, ..)| *at <= self.now) {
                 let (_, to, frame) = self.flying.pop_front().unwrap();
-                if to == 1 || !self.deaf {
-                    self.cards[to].receive(&frame);
-                }
+                self.cards[to].receive(&frame);
             }
             for (n, sent) in sent.iter_mut().enumerate() {
                 let frames = self.cards[n].tick(self.now);
@@ -303,24 +299,14 @@ fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
         two.cards.iter_mut().for_each(|card| assert_eq!(std::mem::take(&mut card.ended).len(), COUNT as usize));
         two.write(at + 500, COUNT, BYTES);
         let posted: Vec<u64> = (0..COUNT).map(|n| at + 500 + n * BYTES as u64 + 1).collect();
-        // All is under way; with each life more has ended by then, however fast the engine is, and never all.
-        two.run(15);
-        while (two.cards.iter().map(|card| card.ended.len()).sum::<usize>() as u64) < 2 * life {
-            two.run(1);
-        }
+        two.run(50 + 50 * life);
         // In a card the intake lets nobody in by now, and what it had let in is heard.
-        let begun = two.now;
-        two.deaf = true;
-        // Of the other's at least this one is under way still, whatever else has come by then.
-        two.cards[1].write(OWN[0][1], OWN[0][0], Mode::Rud, at + 500 + COUNT * BYTES as u64, &[7; 60]);
         while !two.cards[0].heard() {
             two.run(1);
-            assert!(two.now - begun < 1000, "a frame that has come is never judged");
         }
         two.run(1);
         let before = two.cards[0].ended.len();
         let (cycles, frames) = two.cards[0].part(None);
-        two.deaf = false;
         two.send(0, frames);
         assert!(stall > 0 || cycles < BOUND, "{cycles} cycles");
         let ended = sorted(&two.cards[0].ended);
@@ -340,7 +326,7 @@ fn three_lives<const W: usize, const K: usize, const L: usize>(stall: u32) {
         }
         assert!(!sent.is_empty());
         let theirs = sorted(&two.cards[1].ended);
-        assert_eq!(theirs.len(), posted.len() + 1, "{theirs:?}");
+        assert_eq!(theirs.len(), posted.len(), "{theirs:?}");
         let fine = [(0, ReturnCode::Ok as u64), (why::REFUSED, NackCode::InvalidPdc as u64)];
         assert!(theirs.iter().all(|(_, why, code)| fine.contains(&(*why, *code))), "{theirs:?}");
         assert!(theirs.iter().any(|(_, why, _)| *why == why::REFUSED));
@@ -411,7 +397,7 @@ fn messages_that_wait_end_with_their_peers() {
     assert!(card.ended.is_empty() && card.used() == 1 && card.heard());
     assert_eq!(sent, [0, 2000, 4000]);
     card.part(Some(1));
-    assert_eq!(sorted(&std::mem::take(&mut card.ended)), [1001, 3001].map(|token| (token, why::GONE, 0)));
+    assert_eq!(std::mem::take(&mut card.ended), [1001, 3001].map(|token| (token, why::GONE, 0)));
     card.write(OWN[1][0], OWN[1][1], Mode::Rud, 5000, &[1; 60]);
     (50..60).for_each(|now| drop(card.tick(now)));
     card.part(None);
