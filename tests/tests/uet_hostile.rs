@@ -150,13 +150,20 @@ fn forged(kind: usize, n: u64, good: &[u8], keys: &[(u64, u32)]) -> Vec<u8> {
     }
 }
 
-/// A short form of `./scripts/soak hostile --uet`.
+/// A short form of `./scripts/soak hostile --uet`. What is mutated are the good pair's frames of the moment, and when they come depends on the host's addresses, too: what one run of a few frames has not reached the next one does.
 #[test]
 fn mutated_frames_are_each_counted_and_the_good_pair_goes_on() {
-    let outcome = run(Plan { seed: 3, frames: 2000, width: 64, pace: 200 }).unwrap();
-    let missing: Vec<_> = REJECTS.iter().filter(|name| !outcome.counted.contains_key(**name)).collect();
-    assert!(missing.is_empty(), "never counted: {missing:?}");
-    assert!(outcome.messages > 1000, "{} good messages", outcome.messages);
+    const RUNS: u64 = 6;
+    let mut missing: Vec<_> = REJECTS.to_vec();
+    for seed in (0..RUNS).map(|n| 2 * n + 3) {
+        let outcome = run(Plan { seed, frames: 2000, width: 64, pace: 200 }).unwrap();
+        assert!(outcome.messages > 1000, "{} good messages", outcome.messages);
+        missing.retain(|name| !outcome.counted.contains_key(*name));
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("never counted: {missing:?}");
 }
 
 /// What the soak's probe says of a card where something is left over: a PDC, and with it a response that is kept.

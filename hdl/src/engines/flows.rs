@@ -40,6 +40,7 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.join("flows.now", "flow_program.now");
     a.join("flows.stat", "flow_program.stat");
     a.link_all(OFF_THE_WIRE, wire::FLOWS, &["flows.s", "flows.s_err"], &["flows.m", "flows.m_err"]);
+    a.join("tunnel.networks", "flows.networks");
     a.join("arrive.m_origin", "flows.s_origin");
     a.join("flow_program.egress", "depart.egress");
     a.join("depart.m_ask", "flows.s_ask");

@@ -11,7 +11,7 @@ pub const NETWORKS: usize = 512;
 /// log2 of the bits of one.
 const LG_EACH: u64 = 3;
 /// The bit of it that says that the function has a tunnel.
-const HAS: usize = 7;
+pub const HAS: usize = 7;
 /// The bit of a frame's `function` that says that it is for all of the network.
 const ALL: usize = WHOLE.ilog2() as usize;
 const FUNCTION_0: u64 = 1;
@@ -95,7 +95,7 @@ pub(crate) mod testing {
     /// Any way that a frame may have come, of functions below `functions`.
     pub fn anywhere(rng: &mut Rng, functions: u16) -> Through {
         let f = rng.below(functions.into()) as u16;
-        [Through::None, Through::Only(f), Through::Whole(f), Through::Looped(f)][rng.below(4) as usize]
+        [Through::None, Through::Only(f), Through::Shown(f), Through::Whole(f), Through::Looped(f)][rng.below(5) as usize]
     }
 }
 

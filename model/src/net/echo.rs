@@ -1,5 +1,5 @@
 //! Golden model: what becomes of a received frame, in software.
-use super::networks::Network;
+use super::networks::{Network, Through};
 use super::parse::receive as parse;
 use super::sums::{finish, pseudo, sum};
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
@@ -168,8 +168,11 @@ impl Station {
         Some(frame(BROADCAST, from.mac(), vid, ethertype::ARP, &[&arp.0]))
     }
 
-    /// A frame that `net/rx` accepted, from `network` at tick `now`. `None`: it is of no kind that is looked at.
+    /// A frame that `net/rx` accepted, from `network` at tick `now`. `None`: it is of no kind that is looked at, or one that software is shown.
     pub fn receive(&mut self, bytes: &[u8], now: u32, network: Network) -> Option<Outcome> {
+        if let Through::Shown(_) = network.through {
+            return None;
+        }
         let parsed = parse(bytes, false).ok()?;
         let l3 = if parsed.has_vlan { 18 } else { 14 };
         let mut window = [0; WINDOW];

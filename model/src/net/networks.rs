@@ -9,6 +9,8 @@ pub const FUNCTION: u16 = 0x3f;
 pub const WHOLE: u16 = 0x40;
 /// The bit beside that: that function has sent it, and its raw queue pair does not get it.
 pub const LOOPED: u16 = 0x80;
+/// The bit beside that: it is for that function's raw queue pair, and of another network. Nothing of the card but that queue pair looks at it.
+pub const SHOWN: u16 = 0x100;
 /// What stands there with a frame through no tunnel if no raw queue pair is to get it.
 pub const NOBODY: u16 = 0xfff;
 
@@ -20,6 +22,8 @@ pub enum Through {
     None,
     /// Through a tunnel, and it is for this function alone.
     Only(u16),
+    /// From another network, and the raw queue pair of this function is shown it.
+    Shown(u16),
     /// Through the tunnel of this function's network.
     Whole(u16),
     /// This function has sent it to its network.
@@ -32,6 +36,7 @@ impl Through {
         let f = function & FUNCTION;
         match (tunnel, function & WHOLE != 0, function & LOOPED != 0) {
             (false, ..) => Through::None,
+            _ if function & SHOWN != 0 => Through::Shown(f),
             (_, false, _) => Through::Only(f),
             (_, _, false) => Through::Whole(f),
             _ => Through::Looped(f),
@@ -43,6 +48,7 @@ impl Through {
         match self {
             Through::None => 0,
             Through::Only(f) => f,
+            Through::Shown(f) => f | SHOWN,
             Through::Whole(f) => f | WHOLE,
             Through::Looped(f) => f | WHOLE | LOOPED,
         }
@@ -60,6 +66,11 @@ impl Default for Networks {
 }
 
 impl Networks {
+    /// Function 0 may be shown frames of every network: this one, by its bridge domain ([`crate::switch::key::Origin`]), is not its own.
+    pub fn foreign(&self, domain: u16) -> bool {
+        domain != self.get(0).map_or(0, |own| u16::from(own) + 1)
+    }
+
     /// By the functions' lines.
     pub fn of(lines: &[TunnelCtx]) -> Self {
         let mut all = Self::default();
@@ -106,7 +117,7 @@ impl Network {
         let own = self.networks.get(function);
         match self.through {
             Through::None => own.is_none(),
-            Through::Only(f) => f == function,
+            Through::Only(f) | Through::Shown(f) => f == function,
             Through::Whole(f) | Through::Looped(f) => own.is_some() && own == self.networks.get(f),
         }
     }
@@ -131,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_goes_with_a_frame_says_it() {
-        for through in [Through::Only(63), Through::Whole(0), Through::Looped(5)] {
+        for through in [Through::Only(63), Through::Shown(0), Through::Whole(0), Through::Looped(5)] {
             assert_eq!(Through::read(true, through.bits()), through);
         }
         assert_eq!(Through::read(false, NOBODY), Through::None);

@@ -82,8 +82,8 @@ pub fn raw_queues(physical: Option<u32>, lines: &[RawCtx], network: Network) -> 
     let sender = if let Through::Looped(f) = network.through { Some(f) } else { None };
     match network.through {
         Through::None => physical.filter(|_| network.has(0)).into_iter().collect(),
-        Through::Only(0) | Through::Whole(0) => physical.into_iter().collect(),
-        Through::Only(f) => own(f.into()).into_iter().collect(),
+        Through::Only(0) | Through::Shown(0) | Through::Whole(0) => physical.into_iter().collect(),
+        Through::Only(f) | Through::Shown(f) => own(f.into()).into_iter().collect(),
         _ => (1..lines.len()).filter(|f| network.has(*f as u16) && sender != Some(*f as u16)).filter_map(own).collect(),
     }
 }

@@ -242,6 +242,39 @@ fn what_does_not_leave_comes_in_again() {
     assert_eq!(b.pair.iommu_faults(), 0);
 }
 
+/// What software is shown of a tenant's network is for function 0's raw queue pair alone: its IP address answers nobody there, and its searches believe nobody there. Its own network it answers as ever.
+#[test]
+fn function_0_answers_nobody_whose_frames_it_is_shown() {
+    let b = Bench::of(pair_of(64, 4));
+    let host = &b.pair.hosts[0];
+    let ends = [(0, 1), (1, 1), (1, 0), (0, 0)];
+    let mut raws: Vec<Raw> = ends.iter().map(|(card, f)| raw(b.host(*card, *f)).unwrap().listening()).collect();
+    host.ctx.set_promiscuous_queue(&raws[3].qp).unwrap();
+    let rules = Rules::closed(host);
+    rules.tables.decide(&host.ctx, &FlowPort { egress: true, ..Default::default() }).unwrap();
+    let IpAddr::V4(ip) = host.ip(false) else { panic!("it is IPv4") };
+    let own = ip.octets();
+    // Who asks, whom, for which address: how many answers function 0 gave, and what it was shown.
+    let mut asks = |who: usize, to: [u8; 6], ip: [u8; 4]| {
+        let (card, f) = ends[who];
+        let mac = b.host(card, f).mac().0;
+        let frame = [&to[..], &mac, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &mac, &[10, 0, 9, 9], &[0; 6], &ip, &[0; 18]].concat();
+        let answers = count(&b.pair, "echo.echo_arp");
+        raws[who].send(&b.pair, &frame);
+        b.pair.world().run(SETTLED);
+        let told: Vec<_> = raws[3].told().into_iter().filter(|(got, _)| *got == frame).map(|(_, why)| why.map(|why| (why.port(), why.remote()))).collect();
+        (count(&b.pair, "echo.echo_arp") - answers, told)
+    };
+    let everybody = [0xff; 6];
+    for to in [host.mac().0, everybody] {
+        assert_eq!(asks(0, to, own), (0, vec![Some((port_of(1), 0))]), "a function, {to:x?}");
+        assert_eq!(asks(1, to, own), (0, vec![Some((WIRE, DOMAIN))]), "through its tunnel, {to:x?}");
+        assert_eq!(asks(2, to, own), (1, vec![]), "function 0 of the other card, {to:x?}");
+    }
+    assert_eq!(asks(2, everybody, [10, 0, 7, 7]), (0, vec![Some((WIRE, 0))]), "an address that is nobody's");
+    assert_eq!(b.pair.iommu_faults(), 0);
+}
+
 /// Exact entries and stations lead from function to function as rules do, and to none of another network that has not the address there; what is for software, function 0's promiscuous raw queue pair gets.
 #[test]
 fn every_table_decides_between_functions() {

@@ -22,6 +22,7 @@ use crate::stream::{MsgFifo, MsgSlice};
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire;
 use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_model::net::networks;
 use rust_hdl::prelude::*;
 
 /// Names of the bits of `stat`. Every frame that is looked at is one of them; `echo_asked` is a request of our own.
@@ -50,6 +51,8 @@ const AROUND: u64 = wire::Eth::BYTES as u64 + 4;
 const COPIED_4: u64 = AROUND + wire::Ipv4::BYTES as u64;
 const COPIED_6: u64 = AROUND + wire::Ipv6::BYTES as u64;
 const TAG: u64 = wire::Vlan::BYTES as u64;
+/// The bit of a frame's `function` that says that software is shown it.
+const SHOWN: usize = networks::SHOWN.ilog2() as usize;
 /// Number of a frame's second piece.
 const SECOND: u64 = 1;
 /// Ends of an ARP packet and of a message of neighbour discovery.
@@ -69,6 +72,8 @@ pub struct Waiting {
     pub kind: Bits<2>,
     pub tunnel: Bit,
     pub function: Bits<12>,
+    /// What software is told.
+    pub src_qpn: Bits<24>,
 }
 
 /// Between the receive front and the engines that it feeds. `L` = log2(K) + 1, `LF` log2 of the card's functions, `LA` = `LF` + 4.
@@ -123,6 +128,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     within: Within,
     origin: Signal<Local, Network>,
     reached: DFF<Bits<64>>,
+    shown: Signal<Local, Bit>,
     ours: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
     now_waiting: Signal<Local, Waiting>,
@@ -163,7 +169,9 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
 
         // What may be ours waits aside, the rest passes. A frame that comes back gets in when nothing stands before it that has been offered
         // already, and the next one after at least one that passes.
-        self.ours.next = self.arrived.m.data.val().raw & self.arrived.m.data.val().kind.any();
+        // What software is shown of other networks is none of ours.
+        self.shown.next = self.arrived.m.data.val().tunnel & self.arrived.m.data.val().function.get_bit(SHOWN);
+        self.ours.next = self.arrived.m.data.val().raw & self.arrived.m.data.val().kind.any() & !self.shown.val();
         self.passes.next = self.arrived.m.valid.val() & !self.ours.val();
         self.waiting.s.valid.next = self.arrived.m.valid.val() & self.ours.val();
         self.waiting.s.data.next.handle = self.arrived.m.data.val().handle;
@@ -176,6 +184,7 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.waiting.s.data.next.kind = self.arrived.m.data.val().kind;
         self.waiting.s.data.next.tunnel = self.arrived.m.data.val().tunnel;
         self.waiting.s.data.next.function = self.arrived.m.data.val().function;
+        self.waiting.s.data.next.src_qpn = self.arrived.m.data.val().src_qpn;
         self.arrived.m.ready.next = self.waiting.s.ready.val();
         if !self.ours.val() {
             self.arrived.m.ready.next = self.m_desc.ready.val() & !self.returns.q.val();
@@ -201,6 +210,7 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
             self.m_desc.data.next.kind = self.now_waiting.val().kind;
             self.m_desc.data.next.tunnel = self.now_waiting.val().tunnel;
             self.m_desc.data.next.function = self.now_waiting.val().function;
+            self.m_desc.data.next.src_qpn = self.now_waiting.val().src_qpn;
         }
         if self.returns.q.val() {
             self.returns.d.next = !self.m_desc.ready.val();

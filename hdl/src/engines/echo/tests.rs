@@ -105,6 +105,11 @@ fn the_same_addresses_in_two_networks() {
         let Some(Outcome::Answered("echo_arp", _, function)) = b.exchange(&who_has(CARD4)) else { panic!("{through:?}") };
         assert_eq!(function, expected, "{through:?}");
     }
+    // What software is shown of other networks passes, whoever is meant, to the same queue pair.
+    b.set_networks(joined, Through::Shown(0));
+    for frame in [who_has(CARD4), who_has(CARD6), ping(CARD4, b"some data")] {
+        assert_eq!(b.exchange(&frame), None);
+    }
     // Who seeks a neighbour is answered by his own network only.
     b.set_network(0b010, Some(2));
     b.seek(1, CARD4.peer().ip, 2);

@@ -6,6 +6,7 @@ pub(super) mod tests;
 
 use crate::bus::{AxisSink, AxisSrc, MsgSink};
 use crate::msg::{Network, SentBy};
+use crate::net::within::{HAS, NETWORKS};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::pack::{Cast, Resize};
 use crate::prim::sized::Delay;
@@ -22,6 +23,7 @@ use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::{FUNCTION_PORTS, WIRE_PORT};
 use ferric_abi::switch::{destination, tag_op};
 use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_model::net::networks;
 pub use ferric_model::switch::fate as model;
 use hold::Hold;
 use rust_hdl::prelude::*;
@@ -55,6 +57,7 @@ const EXCEPTION: u64 = destination::EXCEPTION as u64;
 const UPLINK: u64 = destination::UPLINK as u64;
 const CAUSE_DEEP: u64 = SwitchCause::Deep as u64;
 const WIRE: u64 = WIRE_PORT as u64;
+const SHOWN: u64 = networks::SHOWN as u64;
 const TAG_STAYS: u64 = tag_op::NONE as u64;
 const PUSH: u64 = tag_op::PUSH as u64;
 const POP: u64 = tag_op::POP as u64;
@@ -73,6 +76,8 @@ struct Came {
     /// Of one that was received: the port and the other end that its key names.
     port: Bits<8>,
     remote: Bits<9>,
+    /// It is of another network than function 0.
+    foreign: Bit,
 }
 
 /// What becomes of a frame.
@@ -106,6 +111,8 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     pub s_network: Signal<In, Network>,
     /// And who of this card has sent it.
     pub s_origin: Signal<In, SentBy>,
+    /// Which network each function is in.
+    pub networks: Signal<In, Bits<NETWORKS>>,
     pub m: AxisSrc<W, K>,
     /// With `m.last`: the same, or the frame was cut.
     pub m_err: Signal<Out, Bit>,
@@ -148,6 +155,8 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     whose: DFF<Bits<12>>,
     port_of: DFF<Bits<8>>,
     remote: DFF<Bits<12>>,
+    /// Function 0 has a tunnel: the domain of its network is 1, else 0.
+    has_tunnel: DFF<Bit>,
     out: Signal<Local, Leaving>,
     sender: Signal<Local, Network>,
     came: Signal<Local, Came>,
@@ -231,6 +240,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             whose,
             port_of,
             remote,
+            has_tunnel,
             fate1,
             fate1_valid,
             m_valid,
@@ -288,6 +298,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             self.domain.next = bit_cast::<12, 6>(self.number.val()) + 1;
         }
         self.whose.d.next = self.domain.val();
+        self.has_tunnel.d.next = self.networks.val().get_bit(HAS);
         self.port_of.d.next = bits::<8>(WIRE_PORT as u64);
         self.remote.d.next = self.domain.val();
         if self.origin0.q.val().local {
@@ -312,6 +323,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.came.next.network = self.sender.val();
         self.came.next.port = self.port_of.q.val();
         self.came.next.remote = self.remote.q.val().get_bits::<9>(0);
+        self.came.next.foreign = self.whose.q.val().get_bits::<11>(1).any() | (self.whose.q.val().get_bit(0) != self.has_tunnel.q.val());
         if self.sight.window_valid.val() {
             self.matching.window.next = self.sight.window.val();
             self.matching.ended.next = self.sight.ended.val();
@@ -376,6 +388,9 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
             self.tunnel.next = true;
             self.to.next = bits::<12>(0);
             if self.software.val() {
+                if self.known.y.val().foreign {
+                    self.to.next = bits::<12>(SHOWN);
+                }
                 self.note.next = self.bits.y.val();
                 self.counts_as.next = bits::<4>(TO_SOFTWARE);
                 if self.unable.val() {

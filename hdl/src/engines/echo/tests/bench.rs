@@ -209,6 +209,8 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             ("opcode", p.opcode.into()),
             ("psn", p.psn.into()),
             ("flow_hash", p.flow_hash.into()),
+            // What software is told: any bits.
+            ("src_qpn", ((p.flow_hash ^ u32::from(handle)) & 0xff_ffff).into()),
             ("kind", p.kind.into()),
             ("tunnel", (network.through != Through::None).into()),
             // A plain frame is the physical function's if that has no tunnel.

@@ -19,6 +19,9 @@ pub struct Bench<const W: usize, const K: usize> {
     pub beats: VecDeque<(Vec<u8>, bool, Came, usize)>,
     pub cycles: u64,
     pub port: FlowPortCtx,
+    /// Which functions have tunnels, and what the block knows of that: what was so in the cycle before.
+    pub networks: Networks,
+    pub known: Networks,
     /// Which frames go past the block, whether it was allowed to lead them by in the cycle before, and whether it showed a beat then.
     pub past: Past,
     pub was_off: bool,
@@ -63,6 +66,8 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             beats: VecDeque::new(),
             cycles: 0,
             port: FlowPortCtx::default(),
+            networks: Networks::default(),
+            known: Networks::default(),
             past: Past::default(),
             was_off: false,
             showed: false,
@@ -135,6 +140,11 @@ impl<const W: usize, const K: usize> Bench<W, K> {
         let (function, number) = sender.unwrap_or((network.1 & 63, network.1 & 63));
         let origin = Fields::of::<SentBy>().pack(&[("local", sender.is_some().into()), ("function", function.into()), ("network", number.into())]);
         self.tb.set_wide("s_origin", &origin[..]);
+        self.known = self.networks;
+        if self.tb.rng().percent(2) {
+            self.networks = Networks::apart(self.tb.rng().next_u64());
+        }
+        self.tb.set_wide("networks", &testing::words(&self.networks)[..]);
         self.tb.set("port", u32::from_le_bytes(self.port.0).into());
         while self.judged.front().is_some_and(|(at, _)| *at == self.cycles) {
             let (_, came) = self.judged.pop_front().expect("there is one");
@@ -284,10 +294,11 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             _ => frame,
         };
         self.edited += u64::from(*frame != came.frame);
+        let shown = if self.known.foreign(from.domain) { Through::Shown(0) } else { Through::Only(0) }.bits();
         let (goes, name) = match fate {
             Fate::Function(f) if cut && layers.is_ok() => (Some((true, (true, f))), "cut"),
             Fate::Function(f) => (Some((false, (true, f))), "port"),
-            Fate::Software { unable } => (Some((false, (true, 0))), if unable { "unable" } else { "software" }),
+            Fate::Software { unable } => (Some((false, (true, shown))), if unable { "unable" } else { "software" }),
             Fate::Drop(cause) => (None, dropped(cause)),
         };
         match (goes, bad) {

@@ -8,6 +8,7 @@ use frames::off_the_wire;
 use super::model::{exception, Egress, Fate};
 use super::{Flows, STATS};
 use crate::msg::{Network, SentBy};
+use crate::net::within::testing;
 use crate::stream::bypass::tests::Past;
 use crate::stream::bypass::LG_SILENCE;
 use crate::switch::key::tests::any_frame;
@@ -25,6 +26,7 @@ use ferric_abi::switch::{tag_op, Action, Exception, FlowCommand, FlowKey, FlowRe
 use ferric_abi::wire::ethertype;
 use ferric_driver::switch::place::{Entry, Table};
 use ferric_driver::switch::rules::{self, Rules};
+use ferric_model::net::networks::{Networks, Through};
 use ferric_model::switch::counters::FlowCounters;
 use ferric_model::switch::decide::Facts;
 use ferric_model::switch::edit::edited;
