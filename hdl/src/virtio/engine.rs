@@ -8,8 +8,9 @@ use crate::rdma::mover;
 use crate::stream::arb;
 use rust_hdl::prelude::*;
 
-/// log2 of the slots for frames on their way out, and of those on their way in.
-const LG_SENT: usize = 2;
+/// log2 of the slots for frames on their way out, with a data path of 64 bits and of 512, and of those on their way in.
+const LG_SENT_NARROW: usize = 2;
+const LG_SENT_WIDE: usize = 4;
 const LG_HELD: usize = 2;
 /// log2 of the buffers that a receive queue has in stock at most.
 const LG_STOCK: usize = 6;
@@ -76,13 +77,13 @@ fn steering<const W: usize, const K: usize, const LF: usize, const LQ: usize, co
 /// All but the ports for frames.
 fn bare(width: usize) -> Assembly {
     match width {
-        512 => lines::<512, 64, 6, LG_WIDE, { LG_WIDE + LG_STOCK }, 8, 10, 10>(),
-        _ => lines::<64, 8, 3, LG_NARROW, { LG_NARROW + LG_STOCK }, 11, 13, 13>(),
+        512 => lines::<512, 64, 6, LG_WIDE, { LG_WIDE + LG_STOCK }, 8, LG_SENT_WIDE, { 1 << LG_SENT_WIDE }, { 8 + LG_SENT_WIDE }, 10>(),
+        _ => lines::<64, 8, 3, LG_NARROW, { LG_NARROW + LG_STOCK }, 11, LG_SENT_NARROW, { 1 << LG_SENT_NARROW }, { 11 + LG_SENT_NARROW }, 13>(),
     }
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 of the queues, `LA` = `LQ` + [`LG_STOCK`]. `R`: log2 of a slot's rows; `AT` = `R` + [`LG_SENT`], `AH` = `R` + [`LG_HELD`].
-fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const R: usize, const AT: usize, const AH: usize>() -> Assembly {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 of the queues, `LA` = `LQ` + [`LG_STOCK`]. `R`: log2 of a slot's rows; `LS`: log2 of the slots for frames on their way out, `S`: their number, `AT` = `R` + `LS`, `AH` = `R` + [`LG_HELD`].
+fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const R: usize, const LS: usize, const S: usize, const AT: usize, const AH: usize>() -> Assembly {
     let mut a = Assembly::default();
     a.input::<Clock>("clock");
     a.input::<Bit>("reset");
@@ -90,7 +91,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.instance("queue", queue::Queue::<LQ>::default).waits(queue::WAITS);
     a.instance("walk", walk::Walk::default).waits(walk::WAITS);
     a.instance("stock", stock::Stock::<LQ, LG_STOCK, LA>::default).waits(stock::WAITS);
-    a.instance("tx", tx::Tx::<W, K, LK, LG_SENT, { 1 << LG_SENT }, AT>::default).waits(tx::WAITS);
+    a.instance("tx", tx::Tx::<W, K, LK, LS, S, AT>::default).waits(tx::WAITS);
     a.instance("rx", rx::Rx::<LQ>::default).waits(rx::WAITS);
     a.instance("hold", hold::Hold::<W, K, LK, LG_HELD, { 1 << LG_HELD }, R, AH>::default).waits(hold::WAITS);
     // A slot's rows are those of the longest frame, and some.

@@ -111,6 +111,8 @@ impl Logic for Packed {
         self.m_head.data.next.size = self.row.val().size;
         self.m_head.data.next.head = self.row.val().fetch;
         self.m_head.data.next.keeps = self.given.q.val();
+        // What comes behind it may not be there yet.
+        self.m_head.data.next.news = bits::<6>(super::ring::LAST);
         self.s_walked.ready.next = self.state.q.val() == State::Walked;
         self.m_ask.valid.next = self.state.q.val() == State::Ask;
         self.m_ask.data.next.queue = self.queue.val();

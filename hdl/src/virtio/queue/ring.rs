@@ -24,8 +24,10 @@ const HALVES: usize = 512 / HALF_WORD;
 const OFFSET: usize = 20;
 /// Heads that are taken in one turn, at most.
 const QUANTUM: u64 = 32;
+/// What is said of the number of new heads, at most.
+pub const NEWS: u64 = 32;
 /// What is left when it is the last.
-const LAST: u64 = 1;
+pub const LAST: u64 = 1;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -97,6 +99,8 @@ pub struct Ring {
     failed: DFF<Bit>,
     /// A head has been given since the index was read.
     given: DFF<Bit>,
+    /// What is said with the next head: how many are new from it on. A look is for one.
+    news: DFF<Bits<6>>,
     head: DFF<Bits<16>>,
     /// Decided one cycle before it is used: the area and the offset of what is read or written next, its place, the word that was found there, bits of a place in the ring.
     base: DFF<Bits<64>>,
@@ -133,7 +137,7 @@ pub struct Ring {
 impl Logic for Ring {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, left, count, armed, data, data_at, data_valid, failed, given, head, base, offset, at, word, mask, this, next);
+        dff_setup!(self, clock, state, left, count, armed, data, data_at, data_valid, failed, given, news, head, base, offset, at, word, mask, this, next);
         // Where it is read: the index, or the next head; where it is armed: behind the used ring. Area and offset are chosen a cycle before they are added.
         self.mask.d.next = self.row.val().size - 1;
         self.up.next = self.row.val().fetch + 1;
@@ -170,6 +174,7 @@ impl Logic for Ring {
         self.m_head.data.next.size = self.row.val().size;
         self.m_head.data.next.head = self.head.q.val();
         self.m_head.data.next.keeps = self.given.q.val();
+        self.m_head.data.next.news = self.news.q.val();
         self.twice.next = bit_cast::<32, 16>(self.row.val().fetch);
         self.m_put.valid.next = self.state.q.val() == State::Arm;
         self.m_put.data.next.iova = self.at.q.val();
@@ -296,6 +301,13 @@ impl Logic for Ring {
                 self.state.d.next = State::Check;
             }
             State::Check => {
+                self.news.d.next = bits::<6>(NEWS);
+                if self.left.q.val() < NEWS {
+                    self.news.d.next = self.left.q.val().get_bits::<6>(0);
+                }
+                if self.looks.val() {
+                    self.news.d.next = bits::<6>(LAST);
+                }
                 self.head.d.next = self.word.q.val();
                 self.state.d.next = State::Give;
                 if self.failed.q.val() {

@@ -76,7 +76,7 @@ struct Chain {
 /// `S` = 2^`LS` slots of 16 KiB, `A` bits of a row's number in all of them. Frames leave in the order of their chains.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
-#[demand(S == 1 << LS && LS >= 2 && LS + LG_SLOT <= 16 && A == LS + LG_SLOT - LK, "the slots' rows")]
+#[demand(S == 1 << LS && LS >= 2 && LS + LG_SLOT <= 18 && A == LS + LG_SLOT - LK && A <= 13, "the slots' rows")]
 #[demand(LONGEST + FRAME <= 1 << LG_SLOT, "the longest frame fits a slot")]
 pub struct Tx<const W: usize, const K: usize, const LK: usize, const LS: usize, const S: usize, const A: usize> {
     pub clock: Signal<In, Clock>,

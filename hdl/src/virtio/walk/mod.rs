@@ -1,5 +1,6 @@
 //! The walker: from the head of a chain to its buffers, with all checks. See README.md.
 
+pub mod ahead;
 pub mod entry;
 #[cfg(test)]
 mod packed_tests;
@@ -9,6 +10,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, VqHead, VqPiece, VqTold, VqWalked};
 use crate::prim::sum::Sum;
+use ahead::Ahead;
 use entry::{Entries, Entry};
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::MAX_SEGMENTS;
@@ -30,6 +32,8 @@ const TOTAL: usize = 18;
 const WIDER: usize = TOTAL + 1;
 /// Bytes of a descriptor, as a power of two, and those of an indirect table that say that it has whole ones.
 const LG_DESC: usize = 4;
+/// Descriptors that are wanted at once, at most: a block of rows has so many.
+const AT_ONCE: u64 = super::queue::ring::NEWS;
 /// Most descriptors of a chain, or of an indirect table.
 const BUFFERS: u64 = MAX_SEGMENTS as u64;
 
@@ -104,11 +108,12 @@ pub struct Walk {
     total: DFF<Bits<TOTAL>>,
     /// Bytes, or so many that nobody counts them.
     any: DFF<Bit>,
-    /// The row of 64 bytes that was read last; where it lies; it was read for a chain before this one.
-    row: DFF<Bits<512>>,
-    row_at: DFF<Bits<64>>,
-    row_valid: DFF<Bit>,
+    /// Rows that have been read; the one at hand was read for a chain before this one.
+    ahead: Ahead,
     old: DFF<Bit>,
+    /// How many descriptors from this one on will be wanted, a cycle later.
+    wanted: DFF<Bits<6>>,
+    to_end: Signal<Local, Bits<16>>,
     failed: DFF<Bit>,
     /// Where descriptor `n` lies: added up one cycle before it is used.
     at: DFF<Bits<64>>,
@@ -124,8 +129,6 @@ pub struct Walk {
     most: Constant<Bits<TOTAL>>,
     #[init(Constant::new(((1u64 << TOTAL) - 1).into()))]
     beyond: Constant<Bits<TOTAL>>,
-    #[init(Constant::new(1u64.to_bits()))]
-    one_row: Constant<Bits<4>>,
     row_of: Signal<Local, Bits<64>>,
     offset: Signal<Local, Bits<64>>,
     wraps: Signal<Local, Bit>,
@@ -158,7 +161,7 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, row, row_at, row_valid, old, failed, at, desc, facts, sum, cause
+            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, old, wanted, failed, at, desc, facts, sum, cause
         );
         // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
         self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
@@ -169,10 +172,29 @@ impl Logic for Walk {
         self.m_rd.valid.next = false;
         self.m_rd.data.next.iova = self.row_of.val();
         self.m_rd.data.next.function = self.head.q.val().function;
-        self.m_rd.data.next.rows = self.one_row.val();
+        self.m_rd.data.next.rows = self.ahead.rows.val();
         self.m_rd.data.next.tag = bits::<8>(0);
         self.s_head.ready.next = false;
-        self.s_row.ready.next = false;
+        self.s_row.ready.next = true;
+        self.ahead.clock.next = self.clock.val();
+        self.ahead.reset.next = self.reset.val();
+        self.ahead.at.next = self.at.q.val();
+        self.ahead.inside.next = self.inside.q.val();
+        self.ahead.wanted.next = self.wanted.q.val();
+        self.ahead.goes.next = false;
+        self.ahead.comes.next = self.s_row.valid.val();
+        self.ahead.came.next = self.s_row.data.val();
+        self.ahead.forget.next = false;
+        self.ahead.forget_table.next = false;
+        // All chains that are new stand in the ring since its index was read, and all of a table since its chain was seen.
+        self.to_end.next = self.entries.q.val() - self.n.q.val();
+        self.wanted.d.next = self.head.q.val().news;
+        if self.inside.q.val() {
+            self.wanted.d.next = bits::<6>(AT_ONCE);
+            if self.to_end.val() < AT_ONCE {
+                self.wanted.d.next = self.to_end.val().get_bits::<6>(0);
+            }
+        }
         self.top.d.next = self.entries.q.val() - 1;
         self.n_next.next = self.n.q.val() + 1;
         self.last.d.next = self.n.q.val() == self.top.q.val();
@@ -180,7 +202,7 @@ impl Logic for Walk {
         if self.n.q.val() == self.top.q.val() {
             self.behind.d.next = bits::<16>(0);
         }
-        self.entry.row.next = self.row.q.val();
+        self.entry.row.next = self.ahead.row.val();
         self.entry.which.next = self.at.q.val().get_bits::<2>(4);
         self.entry.packed.next = self.head.q.val().packed;
         self.entry.inside.next = self.inside.q.val();
@@ -286,9 +308,7 @@ impl Logic for Walk {
                 self.gone.d.next = false;
                 if self.s_head.valid.val() {
                     self.state.d.next = State::Aim;
-                    if !self.s_head.data.val().keeps {
-                        self.row_valid.d.next = false;
-                    }
+                    self.ahead.forget.next = !self.s_head.data.val().keeps;
                 }
             }
             // The first descriptor of a table.
@@ -300,22 +320,19 @@ impl Logic for Walk {
                 if self.wraps.val() {
                     self.failed.d.next = true;
                     self.state.d.next = State::Pick;
-                } else if self.row_valid.q.val() & (self.row_at.q.val() == self.row_of.val()) {
+                } else if self.ahead.here.val() {
                     self.desc.d.next = self.entry.y.val();
                     self.state.d.next = State::Judge;
-                } else {
+                } else if !self.ahead.busy.val() {
                     self.m_rd.valid.next = true;
                     if self.m_rd.ready.val() {
-                        self.row_at.d.next = self.row_of.val();
+                        self.ahead.goes.next = true;
                         self.state.d.next = State::Row;
                     }
                 }
             }
             State::Row => {
-                self.s_row.ready.next = true;
-                self.row.d.next = self.s_row.data.val().data;
                 self.failed.d.next = self.s_row.data.val().err;
-                self.row_valid.d.next = !self.s_row.data.val().err;
                 self.old.d.next = false;
                 if self.s_row.valid.val() {
                     self.state.d.next = State::Pick;
@@ -353,7 +370,7 @@ impl Logic for Walk {
                     self.state.d.next = State::Answer;
                     if self.old.q.val() {
                         // It may have come since the row was read.
-                        self.row_valid.d.next = false;
+                        self.ahead.forget.next = true;
                         self.taken.d.next = bits::<16>(0);
                         self.slots.d.next = bits::<16>(0);
                         self.cause.d.next = bits::<5>(0);
@@ -370,7 +387,7 @@ impl Logic for Walk {
                     self.inside.d.next = true;
                     self.n.d.next = bits::<16>(0);
                     self.taken.d.next = bits::<16>(0);
-                    self.row_valid.d.next = false;
+                    self.ahead.forget_table.next = true;
                     self.state.d.next = State::Aim;
                 } else {
                     self.n.d.next = self.desc.q.val().to;

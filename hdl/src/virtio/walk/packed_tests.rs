@@ -84,6 +84,7 @@ impl Bench {
             ("desc", ring.descriptor(0)),
             ("size", ring.size().into()),
             ("head", slot.into()),
+            ("news", 1),
         ];
         self.heads.push(Fields::of::<VqHead>().pack(&fields.map(|(name, value)| (name, value.into()))));
         let (mut buffers, mut heard, mut said, mut got) = (Vec::new(), Vec::new(), None, None);

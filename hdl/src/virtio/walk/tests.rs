@@ -106,9 +106,15 @@ impl Bench {
 
     /// Walks a chain, which has to become what `want` says, and to be told of if that is bad.
     fn walk(&mut self, guest: &mut Guest, (desc, size): (u64, u16), head: u16, receive: bool, indirect: bool, want: &Outcome) {
+        self.walk_next(guest, (desc, size), head, (receive, indirect, false), want);
+    }
+
+    /// The same; `keeps`: no index has been read since the chain before.
+    fn walk_next(&mut self, guest: &mut Guest, (desc, size): (u64, u16), head: u16, (receive, indirect, keeps): (bool, bool, bool), want: &Outcome) {
+        let news = [1, 2, self.tb.rng().range(1, 32), 32][self.tb.rng().below(4) as usize];
         let (n, told) = (self.n & 0xffff, Fields::of::<VqTold>());
         self.n += 1;
-        let fields = [("queue", n), ("function", FUNCTION), ("receive", receive.into()), ("indirect", indirect.into()), ("desc", desc), ("size", size.into()), ("head", head.into())];
+        let fields = [("queue", n), ("function", FUNCTION), ("receive", receive.into()), ("indirect", indirect.into()), ("desc", desc), ("size", size.into()), ("head", head.into()), ("keeps", keeps.into()), ("news", news)];
         self.heads.push(Fields::of::<VqHead>().pack(&fields.map(|(name, value)| (name, value.into()))));
         let (mut buffers, mut heard, mut got) = (Vec::new(), Vec::new(), None);
         let limit = self.tb.cycles() + 100_000;
@@ -145,10 +151,15 @@ fn run(stall: u32, chains: u64, seed: u64) {
         if fails {
             guest.unmapped.insert((desc + 8 * u64::from(size)) >> 12);
         }
-        let head = rng.below(size.into()) as u16;
-        let want = expected(&mut guest, &ring, head, receive, indirect);
-        b.walk(&mut guest, (desc, size), head, receive, indirect, &want);
-        causes[usize::from(want.0)] += 1;
+        // Several of one index, most of them one behind the other.
+        let mut head = rng.below(size.into()) as u16;
+        for n in 0..rng.range(1, 6) {
+            let want = expected(&mut guest, &ring, head, receive, indirect);
+            b.walk_next(&mut guest, (desc, size), head, (receive, indirect, n > 0), &want);
+            causes[usize::from(want.0)] += 1;
+            let rng = b.tb.rng();
+            head = if rng.percent(80) { (head + 1) % size } else { rng.below(size.into()) as u16 };
+        }
     }
     // The test is one of all that can become of a chain: fine, next, long, indirect, direction, short, unreadable.
     for cause in [0, 3, 4, 5, 6, 7, 17] {
