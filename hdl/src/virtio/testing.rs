@@ -47,11 +47,11 @@ impl Memory for Guest {
     }
 }
 
-/// Answers reads of up to eight rows, of one page, through ports `m_rd` and `s_row`, 2 to 60 cycles after they come.
+/// Answers reads of up to eight rows, of one page, through ports `m_rd` and `s_row`, 2 to 60 cycles after they come. What was there when they came is the answer.
 pub struct Rows {
     commands: Sink,
     rows: Source,
-    due: VecDeque<(u64, u64, u64, u64)>,
+    due: VecDeque<(u64, Vec<u32>)>,
     /// Function whose reads they have to be.
     pub function: u64,
 }
@@ -67,22 +67,22 @@ impl Rows {
         while let Some(c) = self.commands.pop() {
             let [iova, rows, function, tag] = ["iova", "rows", "function", "tag"].map(|name| command.get(&c, name) as u64);
             assert!((1..=8).contains(&rows) && iova % 64 == 0 && iova % PAGE + 64 * rows <= PAGE && function == self.function, "read of {rows} rows at {iova:#x} by {function}");
-            let at = tb.cycles() + tb.rng().range(2, 60);
-            self.due.push_back((at, iova, rows, tag));
-        }
-        while self.due.front().is_some_and(|(at, ..)| *at <= tb.cycles()) {
-            let Some((_, iova, left, tag)) = self.due.pop_front() else { break };
-            let good = guest.reaches(iova, 64);
-            let bytes = if good { guest.get(iova, 64) } else { tb.rng().bytes(64) };
-            let mut words = row.pack(&[("tag", tag.into()), ("last", (left == 1).into()), ("err", (!good).into())]);
-            let data: Vec<u32> = bytes.chunks(4).map(|w| w.iter().rev().fold(0, |x, b| x << 8 | u32::from(*b))).collect();
-            row.set_words(&mut words, "data", &data);
-            self.rows.push(words);
-            // One behind the other, with pauses.
-            if left > 1 {
-                let at = tb.cycles() + u64::from(tb.rng().percent(30)) * tb.rng().below(20);
-                self.due.push_front((at, iova + 64, left - 1, tag));
+            let mut at = tb.cycles() + tb.rng().range(2, 60);
+            for n in 0..rows {
+                let from = iova + 64 * n;
+                let good = guest.reaches(from, 64);
+                let bytes = if good { guest.get(from, 64) } else { tb.rng().bytes(64) };
+                let mut words = row.pack(&[("tag", tag.into()), ("last", (n + 1 == rows).into()), ("err", (!good).into())]);
+                let data: Vec<u32> = bytes.chunks(4).map(|w| w.iter().rev().fold(0, |x, b| x << 8 | u32::from(*b))).collect();
+                row.set_words(&mut words, "data", &data);
+                self.due.push_back((at, words));
+                // One behind the other, with pauses.
+                at += u64::from(tb.rng().percent(30)) * tb.rng().below(20);
             }
+        }
+        while self.due.front().is_some_and(|(at, _)| *at <= tb.cycles()) {
+            let Some((_, words)) = self.due.pop_front() else { break };
+            self.rows.push(words);
         }
     }
 }

@@ -363,6 +363,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
                         self.state.d.next = State::More;
                     } else if self.now.q.val().follows {
                         // The rest of its frame comes in a later batch, and so does the index.
+                        self.row.d.next.held = true;
                         self.state.d.next = State::Answers;
                     }
                 }
@@ -374,6 +375,7 @@ impl<const LQ: usize> Logic for Used<LQ> {
                     self.offset.d.next = self.behind.val() + HEAD;
                 }
                 if self.put_taken.val() {
+                    self.row.d.next.held = false;
                     self.state.d.next = State::Answers;
                 }
             }
@@ -428,8 +430,8 @@ impl<const LQ: usize> Logic for Used<LQ> {
                     self.offset.d.next = self.behind.val() + HEAD;
                 }
                 self.state.d.next = State::Answers;
-                // It has ended meanwhile.
-                if !self.runs.val() {
+                // It has ended meanwhile; or chains of a frame are there that the driver does not see yet, behind whose last one the event is looked at in any case.
+                if !self.runs.val() | self.row.q.val().held {
                     self.state.d.next = State::Idle;
                 }
             }

@@ -1,7 +1,7 @@
 //! Uses of several queues in any order between each other: what their drivers may see of frames in several chains, and when.
 use super::Used;
 use crate::host::testing::Control;
-use crate::msg::{VqPut, VqUse, WrDone};
+use crate::msg::{MsixReq, VqPut, VqUse, WrDone};
 use crate::tb::{Fields, Tb};
 use crate::virtio::testing::{Guest, Rows};
 use ferric_abi::context::VqUsed;
@@ -14,6 +14,8 @@ const SIZE: u64 = 256;
 const DEVICES: u64 = 0x7_0000_0000;
 const DRIVERS: u64 = 0x8_0000_0000;
 const PAGE: u64 = 4096;
+/// Where a driver says it in its area.
+const EVENT: u64 = 4 + 2 * SIZE;
 /// Frames of a queue.
 const FRAMES: usize = 60;
 
@@ -29,6 +31,9 @@ struct Queue {
     /// Halves of elements that have been written, and the index.
     written: usize,
     index: usize,
+    /// Chains that the driver has found; it has been interrupted since.
+    seen: usize,
+    told: bool,
 }
 
 fn any_queue(tb: &mut Tb) -> Queue {
@@ -49,12 +54,12 @@ fn any_queue(tb: &mut Tb) -> Queue {
     queue
 }
 
-fn run(stall: u32) {
+/// With `events` drivers say from which chain on they want an interrupt, and look when they have had one.
+fn run(stall: u32, events: bool) {
     let mut tb = Tb::new("virtio_used_w64", Used::<3>::default());
     let control = Control::new(&mut tb, stall);
     let mut rows = Rows::new(&mut tb, stall, FUNCTION);
-    let (uses, puts, dones, _interrupts) = (tb.source("s_use", stall), tb.sink("m_put", stall), tb.source("s_done", stall), tb.sink("m_msix", stall));
-    // The drivers' flags: they want an interrupt for each batch.
+    let (uses, puts, dones, interrupts) = (tb.source("s_use", stall), tb.sink("m_put", stall), tb.source("s_done", stall), tb.sink("m_msix", stall));
     let mut guest = Guest::default();
     let access = |tb: &mut Tb, line: u64, word: usize, write: Option<u32>| {
         control.ask(line as u32, word as u32, write);
@@ -66,7 +71,14 @@ fn run(stall: u32) {
         answer.flatten().expect("there is such a line")
     };
     for n in 0..QUEUES {
-        let line = VqUsed::default().with_driver(DRIVERS + PAGE * n).with_device(DEVICES + PAGE * n).with_size(SIZE as u16).with_function(FUNCTION as u16).with_enabled(true);
+        let line = VqUsed::default()
+            .with_driver(DRIVERS + PAGE * n)
+            .with_device(DEVICES + PAGE * n)
+            .with_size(SIZE as u16)
+            .with_function(FUNCTION as u16)
+            .with_enabled(true)
+            .with_events(events)
+            .with_vector(n as u16);
         for (word, bytes) in line.0.chunks_exact(4).enumerate() {
             access(&mut tb, n, word, Some(u32::from_le_bytes(bytes.try_into().expect("four"))));
         }
@@ -77,7 +89,7 @@ fn run(stall: u32) {
     let (mut now, mut between) = (0, 0);
     let limit = tb.cycles() + 4_000_000;
     // Behind the last one all answers come, and interrupts.
-    let mut rest = 500;
+    let mut rest = 2000;
     while rest > 0 {
         assert!(tb.cycles() < limit, "a frame stays unseen");
         rest -= u32::from(uses.pending() == 0 && queues.iter().all(|queue| queue.uses.is_empty() && queue.index == queue.elements.len()));
@@ -91,6 +103,15 @@ fn run(stall: u32) {
                 between += usize::from(follows);
             } else {
                 now = tb.rng().below(QUEUES) as usize;
+            }
+        }
+        while let Some(words) = interrupts.pop() {
+            queues[Fields::of::<MsixReq>().get(&words, "vector") as usize].told = true;
+        }
+        for (n, queue) in (0..).zip(&mut queues).filter(|(_, queue)| queue.told) {
+            if tb.rng().percent(5) {
+                (queue.told, queue.seen) = (false, queue.index);
+                guest.put(DRIVERS + PAGE * n + EVENT, &(queue.seen as u16).to_le_bytes());
             }
         }
         rows.step(&mut tb, &mut guest);
@@ -119,6 +140,8 @@ fn run(stall: u32) {
         }
         tb.cycle();
     }
+    // With or without events, every driver has found all at the end.
+    assert!(queues.iter().all(|queue| queue.seen == queue.index), "{:?}", queues.iter().map(|queue| (queue.seen, queue.index)).collect::<Vec<_>>());
     assert!(between > 1000, "{between} chains with another one behind them");
     for (n, queue) in (0..).zip(&queues) {
         let line: Vec<u8> = (0..VqUsed::BYTES / 4).flat_map(|word| access(&mut tb, n, word, None).to_le_bytes()).collect();
@@ -128,6 +151,13 @@ fn run(stall: u32) {
 
 #[test]
 fn a_driver_sees_whole_frames() {
-    run(0);
-    run(50);
+    run(0, false);
+    run(50, false);
+}
+
+/// Parts of frames between the chains of others, whose drivers' events come late.
+#[test]
+fn a_driver_hears_of_all() {
+    run(0, true);
+    run(30, true);
 }

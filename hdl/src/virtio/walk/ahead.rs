@@ -13,6 +13,8 @@ const LG_BLOCK: usize = LG_ROW + LG_ROWS;
 /// log2 of the descriptors in a row, and what rounds up to rows.
 const LG_DESCS: usize = 2;
 const ROUND_UP: u64 = (1 << LG_DESCS) - 1;
+/// The bit of the first row.
+const FIRST: u64 = 1;
 
 /// A block of rows of a ring, and one of an indirect table.
 #[derive(LogicBlock, BlockDefault)]
@@ -96,7 +98,7 @@ impl Logic for Ahead {
         }
         self.kept.write_data.next = self.came.val().data;
         self.kept.write_en.next = self.comes.val();
-        self.one.next = bits::<8>(1) << bit_cast::<8, 3>(self.next.q.val());
+        self.one.next = bits::<8>(FIRST) << bit_cast::<8, 3>(self.next.q.val());
         self.good.next = self.comes.val() & !self.came.val().err & self.live.q.val();
         if self.comes.val() {
             self.next.d.next = self.next.q.val() + 1;

@@ -160,9 +160,7 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, old, wanted, failed, at, desc, facts, sum, cause
-        );
+        dff_setup!(self, clock, state, head, base, entries, inside, n, taken, top, behind, last, gone, id, slots, lost, buffers, total, any, old, wanted, failed, at, desc, facts, sum, cause);
         // Where the descriptor lies. A table at the end of the address space does not go on at its beginning.
         self.offset.next = bit_cast::<64, 16>(self.n.q.val()) << LG_DESC;
         self.place.a.next = self.base.q.val();

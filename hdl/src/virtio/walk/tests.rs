@@ -114,7 +114,17 @@ impl Bench {
         let news = [1, 2, self.tb.rng().range(1, 32), 32][self.tb.rng().below(4) as usize];
         let (n, told) = (self.n & 0xffff, Fields::of::<VqTold>());
         self.n += 1;
-        let fields = [("queue", n), ("function", FUNCTION), ("receive", receive.into()), ("indirect", indirect.into()), ("desc", desc), ("size", size.into()), ("head", head.into()), ("keeps", keeps.into()), ("news", news)];
+        let fields = [
+            ("queue", n),
+            ("function", FUNCTION),
+            ("receive", receive.into()),
+            ("indirect", indirect.into()),
+            ("desc", desc),
+            ("size", size.into()),
+            ("head", head.into()),
+            ("keeps", keeps.into()),
+            ("news", news),
+        ];
         self.heads.push(Fields::of::<VqHead>().pack(&fields.map(|(name, value)| (name, value.into()))));
         let (mut buffers, mut heard, mut got) = (Vec::new(), Vec::new(), None);
         let limit = self.tb.cycles() + 100_000;
@@ -142,7 +152,7 @@ fn run(stall: u32, chains: u64, seed: u64) {
         let (mut guest, rng) = (Guest::default(), b.tb.rng());
         let size = 1u16 << rng.below(9);
         let (receive, indirect, fails) = (rng.percent(50), rng.percent(80), rng.percent(4));
-        let desc = RINGS + 16 * rng.below(1024);
+        let desc = RINGS + 16 * if rng.percent(50) { rng.below(1024) } else { rng.below(16) };
         let ring = Ring::new(Format::Split, size, 256, [desc, 0x1000, 0x2000]).expect("a ring");
         for i in 0..u64::from(size) {
             let d = if rng.percent(10) { any_table(rng, &mut guest, receive, i) } else { any_desc(rng, size.into(), i, receive) };
@@ -208,6 +218,20 @@ fn chains_are_walked_as_the_model_does() {
 #[test]
 fn chains_are_walked_without_stalls() {
     run(0, 500, 2);
+}
+
+/// A driver that has its table back may fill it anew for the next chain.
+#[test]
+fn tables_are_read_for_each_chain() {
+    let mut b = Bench::new(10, 5);
+    let mut guest = Guest::default();
+    for head in 0..2 {
+        guest.put(RINGS + 16 * head, &SplitDesc::default().with_addr(TABLES).with_length(16).with_indirect(true).0);
+    }
+    for (head, length) in [(0, 100), (1, 200)] {
+        guest.put(TABLES, &SplitDesc::default().with_addr(0x5000).with_length(length).0);
+        b.walk_next(&mut guest, (RINGS, 8), head, (false, true, head > 0), &(0, length.into(), vec![(0x5000, length)]));
+    }
 }
 
 /// A table that is not aligned to its entries is refused, which the specification does not ask for (README.md).
