@@ -414,7 +414,7 @@ macro_rules! context_records {
             packed: bool[1] "RING_PACKED has been negotiated.";
             wrap: bool[1] "Of a packed ring the wrap counter of `used`: 1 in the beginning.";
             broken: bool[1] "The ring cannot be written or read: chains are only counted.";
-            held: bool[1] "Packed: a used descriptor has been written but for its flags, since those behind it have to become visible with it; 0 in the beginning.";
+            held: bool[1] "Chains have been written that the driver does not see yet, since those behind them have to become visible with them: of a split ring the index does not show them, of a packed ring the first one's flags are missing; 0 in the beginning.";
             held_wrap: bool[1] "Its wrap counter.";
             held_write: bool[1] "Its WRITE flag: bytes have been written into its chain.";
             function: u16[12] "Owning PCI function.";

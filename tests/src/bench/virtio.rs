@@ -166,9 +166,9 @@ pub const POINTS: &[Point] = &[
 ];
 
 const LIMIT_TX: &str =
-    "reads one after the other, by their number, not by a trace: a turn ends when none of four slots is free, and each begins with reads of index and heads; then a descriptor row for up to four chains, and the payload's read in the slot";
+    "reads one after the other, by their number, not by a trace: one turn at a time, and each begins with reads of index, heads and descriptors, one behind the other, for as many frames as slots are free, 16 at most; then the payload's read in the slot";
 const LIMIT_BOTH: &str = "the same, and the turns: while a receive queue's is under way, of up to 32 chains, queues that send wait";
-const LIMIT_RX: &str = "by the same arithmetic: index, heads and a descriptor row for each four chains are read one after the other, and a batch in `used`, of one chain where frames are of many queues, waits for its writes";
+const LIMIT_RX: &str = "by the same arithmetic: index, heads and descriptors are read one after the other, those of up to 32 chains at once, and a batch in `used`, of one chain where frames are of many queues, waits for its writes";
 const LIMIT_OUT: &str = "one block behind another: turn, head, walk, slot, header, frame";
 const LIMIT_IN: &str = "one block behind another: the card's buffer, `intake`, `steer`, `hold`, the stock's lookup, and the moves of the header in front of the frame's";
 const LIMIT_USED: &str = "states of `rx` and `used`, one after the other";
