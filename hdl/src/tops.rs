@@ -189,7 +189,7 @@ pub fn tops() -> &'static [Top] {
             "virtio_stock_w64" 64, virtio::stock::Stock::<3, 6, 9>::default();
             "virtio_stock_w512" 512, virtio::stock::Stock::<5, 6, 11>::default();
             "virtio_tx_w64" 64, virtio::tx::Tx::<64, 8, 3, 2, 4, 13>::default();
-            "virtio_tx_w512" 512, virtio::tx::Tx::<512, 64, 6, 4, 16, 12>::default();
+            "virtio_tx_w512" 512, virtio::tx::Tx::<512, 64, 6, 3, 8, 11>::default();
             "virtio_rx_w64" 64, virtio::rx::Rx::<3>::default();
             "virtio_rx_w512" 512, virtio::rx::Rx::<5>::default();
             "virtio_used_w64" 64, virtio::used::Used::<3>::default();

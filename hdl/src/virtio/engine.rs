@@ -10,7 +10,7 @@ use rust_hdl::prelude::*;
 
 /// log2 of the slots for frames on their way out, with a data path of 64 bits and of 512, and of those on their way in.
 const LG_SENT_NARROW: usize = 2;
-const LG_SENT_WIDE: usize = 4;
+const LG_SENT_WIDE: usize = 3;
 const LG_HELD: usize = 2;
 /// log2 of the buffers that a receive queue has in stock at most.
 const LG_STOCK: usize = 6;

@@ -166,7 +166,7 @@ pub const POINTS: &[Point] = &[
 ];
 
 const LIMIT_TX: &str =
-    "reads one after the other, by their number, not by a trace: one turn at a time, and each begins with reads of index, heads and descriptors, one behind the other, for as many frames as slots are free, 16 at most; then the payload's read in the slot";
+    "reads one after the other, by their number, not by a trace: one turn at a time, and each begins with reads of index, heads and descriptors, one behind the other, for as many frames as slots are free, eight at most; then the payload's read in the slot";
 const LIMIT_BOTH: &str = "the same, and the turns: while a receive queue's is under way, of up to 32 chains, queues that send wait";
 const LIMIT_RX: &str = "by the same arithmetic: index, heads and descriptors are read one after the other, those of up to 32 chains at once, and a batch in `used`, of one chain where frames are of many queues, waits for its writes";
 const LIMIT_OUT: &str = "one block behind another: turn, head, walk, slot, header, frame";
