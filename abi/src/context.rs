@@ -415,13 +415,13 @@ macro_rules! context_records {
             wrap: bool[1] "Of a packed ring the wrap counter of `used`: 1 in the beginning.";
             broken: bool[1] "The ring cannot be written or read: chains are only counted.";
             held: bool[1] "Chains have been written that the driver does not see yet, since those behind them have to become visible with them: of a split ring the index does not show them, of a packed ring the first one's flags are missing; 0 in the beginning.";
-            held_wrap: bool[1] "Its wrap counter.";
-            held_write: bool[1] "Its WRITE flag: bytes have been written into its chain.";
+            held_wrap: bool[1] "Packed: wrap counter of the first of them.";
+            held_write: bool[1] "Packed: WRITE flag of the first of them: bytes have been written into its chain.";
             function: u16[12] "Owning PCI function.";
             rsvd0: u16[12] "Zero.";
             back: u16[16] "Chains that have come back, given to the driver or only counted, modulo 65,536, and one behind those that were given up. When it is `VqAvail::taken` all are back, of a receive queue not before `VqAvail::given_up` stands.";
-            held_id: u16[16] "Buffer ID of the descriptor that is held.";
-            held_slot: u16[16] "Its number in the ring.";
+            held_id: u16[16] "Packed: buffer ID of the first of them.";
+            held_slot: u16[16] "Packed: its number in the ring.";
             rsvd1: u16[16] "Zero.";
         }
     } };

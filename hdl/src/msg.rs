@@ -229,6 +229,7 @@ messages! {
     VqNotify { queue: 16, }
     /// A head that has been found in an available ring, below its size; `desc` is the ring's address. `sums`: checksums are offloaded (`VqAvail`). Of a `packed` ring: the place `head` under the wrap counter `wrap`, where a chain may begin.
     /// `keeps`: it became available before the driver's index was read that showed the head in front of it, of the same queue, or may have; so bytes that were read since then are as good for it.
+    /// `news`: heads of a split ring that are new from it on, 1 to 32, 32 for more; of a packed ring 1.
     VqHead { queue: 16, function: 12, receive: 1, indirect: 1, merged: 1, sums: 1, packed: 1, wrap: 1, desc: 64, size: 16, head: 16, keeps: 1, news: 6, }
     /// What is at that place of a packed ring: `none`, no chain is available there; `lost`, one of which nobody knows where it ends; else a chain of `slots` descriptors of the ring. But for
     /// `none` its end has still to be shown.

@@ -142,16 +142,16 @@ fn ucx_perftest_of_protocols() {
 /// With `-c` both ends compare what comes. UDP by the kernel's stack is there for comparison: it shows that a difference would be the card's.
 ///
 /// Whichever end has the other's last message goes. libfabric looks for a connection's end between two completions, and gives up what it has not read of that connection: an end that had no processor
-/// for a while says "flushed" of a message that has long been acknowledged, behind its last result. That is no word about the card, and the pair plays again; whatever else goes wrong is.
+/// for a while says "flushed" of a message that has long been acknowledged, behind its last result. That is no word about the card, and the pair plays again; whatever else goes wrong is. An end that hangs is stopped after `$EACH` seconds.
 const FABRICS: &str = r#"
     export FI_UNIVERSE_SIZE=4
     late() { tail -n 1 "$1" | grep -q "cq_readerr: Work Request Flushed Error" && [ $(grep -c "=5" "$1") = $(grep -c "=5" "$2") ]; }
     quoted() { sed 's/^/| /' "$DIR/server" "$DIR/client"; }
     play() {
-        FERRIC_DEVICES=$A timeout -k 5 90 fi_pingpong -c -I 5 "$@" -B $PORT > "$DIR/server" 2>&1 & server=$!
+        FERRIC_DEVICES=$A timeout -k 5 ${EACH:-90} fi_pingpong -c -I 5 "$@" -B $PORT > "$DIR/server" 2>&1 & server=$!
         until listens; do kill -0 $server || { quoted; return 1; }; sleep 0.02; done
         client=0
-        FERRIC_DEVICES=$B timeout -k 5 90 fi_pingpong -c -I 5 "$@" -P $PORT 10.0.0.1 > "$DIR/client" 2>&1 || client=$?
+        FERRIC_DEVICES=$B timeout -k 5 ${EACH:-90} fi_pingpong -c -I 5 "$@" -P $PORT 10.0.0.1 > "$DIR/client" 2>&1 || client=$?
         served=0
         wait $server || served=$?
         PORT=$((PORT + 1))
@@ -240,7 +240,7 @@ fn all_of_them_on_gateware() {
     let script = [
         "UCX_TLS=rc,self exchange 2 16 --mca pml ucx --mca osc ucx\n",
         "FI_UNIVERSE_SIZE=4 exchange 2 16 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm'\n",
-        "N=3 SIZES=8 LARGE=64\n",
+        "N=3 SIZES=8 LARGE=64 EACH=600\n",
         UCT,
         UCP,
         FABRICS,

@@ -107,9 +107,15 @@ fn the_same_addresses_in_two_networks() {
     }
     // What software is shown of other networks passes, whoever is meant, to the same queue pair.
     b.set_networks(joined, Through::Shown(0));
-    for frame in [who_has(CARD4), who_has(CARD6), ping(CARD4, b"some data")] {
+    b.seek(0, CARD4.peer().ip, 2);
+    b.run(500);
+    assert_eq!((b.sent.pop_front(), b.sender), (b.station.ask(0), Some(0)));
+    let own = Host { mac: 0x0200_0000_0001, ..CARD4 };
+    for frame in [who_has(CARD4), who_has(CARD6), ping(CARD4, b"some data"), is_at(CARD4.peer(), own)] {
         assert_eq!(b.exchange(&frame), None);
     }
+    b.set_networks(joined, Through::None);
+    assert_eq!(b.exchange(&is_at(CARD4.peer(), own)), Some(Outcome::Found), "the search is still under way");
     // Who seeks a neighbour is answered by his own network only.
     b.set_network(0b010, Some(2));
     b.seek(1, CARD4.peer().ip, 2);
